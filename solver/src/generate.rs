@@ -1,0 +1,191 @@
+//! Random problems, for tests and benchmarks. The same seed gives the same problem everywhere.
+
+use crate::search::Random;
+use crate::{Buffer, BufferId, Conflict, Error, Lifetime, Problem};
+
+/// What random buffers look like.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// How many buffers.
+    pub buffers: usize,
+    /// Points in time are from 0 up to but not including this, which is at least 1.
+    pub times: i32,
+    /// Lifetimes have at most this many points, at least 1.
+    pub longest: i32,
+    /// Sizes are 0 (rarely) to this many steps.
+    pub largest: u64,
+    /// Bytes of a step, to which sizes and fixed offsets are rounded.
+    pub step: u64,
+    /// Alignments are powers of two up to this one, which is one as well.
+    pub align: u64,
+    /// How many of a hundred buffers have a fixed offset. They may contradict each other.
+    pub fixed_percent: u64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            buffers: 6,
+            times: 8,
+            longest: 4,
+            largest: 8,
+            step: 1,
+            align: 1,
+            fixed_percent: 0,
+        }
+    }
+}
+
+/// Random buffers.
+pub fn buffers(shape: &Shape, seed: u64) -> Vec<Buffer> {
+    let mut random = Random::new(seed);
+    let mut below = |bound: u64| random.below(bound as usize) as u64;
+    let make = |_| {
+        let first = below(shape.times as u64) as i32;
+        let last = (first + below(shape.longest as u64) as i32).min(shape.times - 1);
+        let size = below(shape.largest + 1) * shape.step;
+        let align = 1 << below(u64::from(shape.align.ilog2()) + 1);
+        let fixed =
+            (below(100) < shape.fixed_percent).then(|| below(shape.largest * 2 + 1) * shape.step);
+        Buffer {
+            size,
+            align,
+            lifetime: Lifetime::new(first, last),
+            fixed,
+        }
+    };
+    (0..shape.buffers).map(make).collect()
+}
+
+/// A random problem in which buffers alive at once share no byte.
+///
+/// # Errors
+/// As [`Problem::from_lifetimes`].
+pub fn intervals(shape: &Shape, seed: u64) -> Result<Problem, Error> {
+    Problem::from_lifetimes(buffers(shape, seed))
+}
+
+/// A random problem with some conflicts left out and some separations reduced, as aliasing and
+/// overlap of operators do, and a few raised.
+///
+/// # Errors
+/// As [`Problem::add_conflict`].
+pub fn overlaps(shape: &Shape, seed: u64) -> Result<Problem, Error> {
+    let whole = intervals(shape, seed)?;
+    let mut random = Random::new(seed ^ 0x5EED);
+    let mut problem = Problem::new();
+    for (_, buffer) in whole.buffers() {
+        problem.add_buffer(*buffer);
+    }
+    for (a, b, conflict) in whole.conflicts() {
+        let mut change = |full: u64| match random.below(8) {
+            0 | 1 => random.below(full as usize + 1) as u64,
+            2 => full + random.below(4) as u64 * shape.step,
+            _ => full,
+        };
+        let conflict = Conflict {
+            a_below_b: change(conflict.a_below_b),
+            b_below_a: change(conflict.b_below_a),
+        };
+        if random.below(8) > 0 {
+            problem.add_conflict(a, b, conflict)?;
+        }
+    }
+    Ok(problem)
+}
+
+/// A chain as in a network without branches, with a skip connection now and then: each buffer is
+/// alive until the next one is written, some a few steps longer.
+///
+/// # Errors
+/// As [`Problem::from_lifetimes`].
+pub fn chain(length: usize, seed: u64) -> Result<Problem, Error> {
+    let mut random = Random::new(seed);
+    let buffers = (0..length as i32).map(|first| {
+        let skip = if random.below(6) == 0 {
+            random.below(12) as i32
+        } else {
+            0
+        };
+        let size = 16 * (1 + random.below(4096) as u64);
+        Buffer {
+            align: 16,
+            ..Buffer::new(size, Lifetime::new(first, first + 1 + skip))
+        }
+    });
+    Problem::from_lifetimes(buffers.collect())
+}
+
+/// A problem whose best height is known: a block of `width` points in time and `height` steps,
+/// cut at random into `pieces` buffers that fill it without a hole. Few planners find it again.
+///
+/// # Errors
+/// As [`Problem::from_lifetimes`].
+pub fn cut_block(
+    width: i32,
+    height: u64,
+    pieces: usize,
+    step: u64,
+    seed: u64,
+) -> Result<Problem, Error> {
+    let mut random = Random::new(seed);
+    let mut cut: Vec<(i32, i32, u64)> = vec![(0, width, height)]; // first, points, steps
+    while cut.len() < pieces {
+        // Cut the piece with the greatest area, so that no piece stays huge.
+        let area = |p: &(i32, i32, u64)| p.1 as u64 * p.2;
+        let Some(at) = (0..cut.len()).max_by_key(|&i| (area(&cut[i]), i)) else {
+            break;
+        };
+        let (first, points, steps) = cut.swap_remove(at);
+        let across = steps < 2 || (points >= 2 && random.below(2) == 0);
+        if across && points < 2 {
+            cut.push((first, points, steps));
+            break; // every piece is a single cell
+        }
+        if across {
+            let left = 1 + random.below(points as usize - 1) as i32;
+            cut.extend([(first, left, steps), (first + left, points - left, steps)]);
+        } else {
+            let low = 1 + random.below(steps as usize - 1) as u64;
+            cut.extend([(first, points, low), (first, points, steps - low)]);
+        }
+    }
+    for i in (1..cut.len()).rev() {
+        cut.swap(i, random.below(i + 1));
+    }
+    let buffers = cut.into_iter().map(|(first, points, steps)| {
+        Buffer::new(steps * step, Lifetime::new(first, first + points - 1))
+    });
+    Problem::from_lifetimes(buffers.collect())
+}
+
+/// Buffers with random sizes that are all alive at once.
+///
+/// # Errors
+/// As [`Problem::from_lifetimes`].
+pub fn all_at_once(count: usize, seed: u64) -> Result<Problem, Error> {
+    let shape = Shape {
+        buffers: count,
+        times: 1,
+        longest: 1,
+        ..Shape::default()
+    };
+    intervals(
+        &Shape {
+            largest: 1000,
+            step: 16,
+            ..shape
+        },
+        seed,
+    )
+}
+
+/// The same problem with its buffers in another order, and for each new id the old one.
+pub fn shuffled(buffers: &[Buffer], seed: u64) -> (Vec<Buffer>, Vec<BufferId>) {
+    let mut random = Random::new(seed);
+    let mut ids: Vec<BufferId> = (0..buffers.len() as u32).map(BufferId).collect();
+    for i in (1..ids.len()).rev() {
+        ids.swap(i, random.below(i + 1));
+    }
+    (ids.iter().map(|id| buffers[id.index()]).collect(), ids)
+}

@@ -1,0 +1,49 @@
+//! Buffers and conflicts in, offsets out.
+//!
+//! A [`Problem`] is a graph: nodes are buffers (size, alignment, lifetime, perhaps a fixed offset),
+//! an edge says which two may not share memory, or how far they must keep apart. A [`Placement`]
+//! gives each buffer an offset. [`solve`] makes one with a [`Planner`], together with a lower bound
+//! that no placement can be below, and [`check`](check()) finds everything that is wrong with one,
+//! without any code of the planners.
+//!
+//! ```
+//! use arenaplan_solver::{Buffer, Lifetime, Limits, Planner, Problem, solve};
+//!
+//! // Three tensors of a chain: the first and the last are never alive together.
+//! let problem = Problem::from_lifetimes(vec![
+//!     Buffer::new(400, Lifetime::new(0, 1)),
+//!     Buffer::new(600, Lifetime::new(1, 2)),
+//!     Buffer::new(300, Lifetime::new(2, 3)),
+//! ])?;
+//! let solution = solve(&problem, Planner::Auto, &Limits::default())?;
+//! assert_eq!(solution.placement.height, 1000);
+//! assert!(solution.optimal());
+//! # Ok::<(), arenaplan_solver::Error>(())
+//! ```
+//!
+//! The same problem gives the same offsets on every machine. If its buffers are given in another
+//! order, offsets and the height of an unproven placement may differ; the height of a proven
+//! optimum cannot.
+
+mod auto;
+mod best_fit;
+mod bound;
+mod check;
+pub mod csv;
+mod error;
+mod gaps;
+#[cfg(any(test, feature = "testing"))]
+pub mod generate;
+mod greedy;
+mod instance;
+mod linear;
+mod orders;
+mod problem;
+mod search;
+mod solve;
+
+pub use check::{Violation, check};
+pub use error::Error;
+pub use greedy::greedy;
+pub use problem::{Buffer, BufferId, Conflict, Lifetime, Placement, Problem};
+pub use solve::{Limits, ParsePlannerError, Planner, Solution, solve};

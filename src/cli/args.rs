@@ -1,0 +1,214 @@
+//! Flags and their meaning.
+
+use std::path::PathBuf;
+
+use arenaplan_solver::Planner;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::target::Target;
+
+/// Plans the tensor arena of TensorFlow Lite models offline, so that microcontrollers need less RAM.
+#[derive(Debug, Parser)]
+#[command(name = "arenaplan", version, max_term_width = 100)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Plan models and write the plans into them
+    Plan(PlanArgs),
+    /// Show operators, tensors, lifetimes, and what sets the peak
+    Inspect(InspectArgs),
+    /// Check whether the stored plan is right for its model
+    Verify(VerifyArgs),
+    /// Take the plan out again: the original bytes
+    Strip(StripArgs),
+}
+
+/// What to work on.
+#[derive(Debug, Args)]
+pub(super) struct ModelArgs {
+    /// A .tflite file, a folder (searched for *.tflite), or - for standard input
+    #[arg(value_name = "MODEL", required = true)]
+    pub(super) models: Vec<PathBuf>,
+}
+
+/// Where to write.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(super) struct OutputArgs {
+    /// Write to FILE (one model only); - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Write each model to DIR under its own name
+    #[arg(long, value_name = "DIR")]
+    pub(super) out_dir: Option<PathBuf>,
+    /// Write each model back to where it was read
+    #[arg(long)]
+    pub(super) in_place: bool,
+}
+
+/// How the device side looks.
+#[derive(Debug, Args)]
+pub(super) struct DeviceArgs {
+    /// What runs the model: tflm
+    #[arg(long, default_value_t = Target::Tflm, value_name = "TARGET")]
+    pub(super) target: Target,
+    /// Multiple of bytes at which tensors start
+    #[arg(long, default_value = "16", value_name = "N", value_parser = alignment)]
+    pub(super) align: u64,
+    /// Scratch memory measured on a device: lines of `OPERATOR BYTES...`
+    #[arg(long, value_name = "FILE")]
+    pub(super) scratch: Option<PathBuf>,
+    /// Width of the device's pointers, for the estimate of the tail
+    #[arg(long, value_enum, default_value_t = Bits::B32)]
+    pub(super) bits: Bits,
+}
+
+/// Pointer width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Bits {
+    /// Microcontrollers
+    #[value(name = "32")]
+    B32,
+    /// The machine at hand, and the Python wheel of TFLM
+    #[value(name = "64")]
+    B64,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// One array, an object per model
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// Plan and report, write nothing
+    #[arg(long, conflicts_with_all = ["output", "out_dir", "in_place"])]
+    pub(super) dry_run: bool,
+    /// Overwrite files that hold something else
+    #[arg(long)]
+    pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+    /// How to place tensors: auto, linear (no reuse), greedy (what TFLM does), best-fit
+    #[arg(long, default_value_t = Planner::Auto, value_name = "SOLVER")]
+    pub(super) solver: Planner,
+    /// Fail a model whose arena is larger than this, and do not write it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) arena_limit: Option<u64>,
+    /// Keep the inputs' values until the end of an invoke
+    #[arg(long)]
+    pub(super) keep_inputs: bool,
+    /// Keep a tensor's value until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    pub(super) keep: Vec<String>,
+    /// Leave a tensor to the device's planner (name, INDEX, or SUBGRAPH:INDEX)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    pub(super) online: Vec<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// How `inspect` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum InspectFormat {
+    /// For people: operators with live bytes, and the peak
+    Text,
+    /// One array, an object per model
+    Json,
+    /// One row per tensor
+    Csv,
+    /// The interference graph for Graphviz
+    Dot,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InspectArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = InspectFormat::Text)]
+    pub(super) format: InspectFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StripArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// Overwrite files that hold something else
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+/// Bytes, with an optional binary suffix: `65536`, `64K`, `64KiB`, `1MiB`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        suffix => {
+            return Err(format!(
+                "unknown unit {suffix:?}; use K, KiB, M, MiB, G or GiB"
+            ));
+        }
+    };
+    digits
+        .replace(['_', ','], "")
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor))
+        .ok_or_else(|| "not a size in bytes, like 65536, 64KiB or 1M".into())
+}
+
+fn alignment(text: &str) -> Result<u64, String> {
+    match text.parse::<u64>() {
+        Ok(n) if n.is_power_of_two() && n <= 4096 => Ok(n),
+        _ => Err("not a power of two from 1 to 4096".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_with_units() {
+        assert_eq!(size("65536"), Ok(65536));
+        assert_eq!(size("64K"), Ok(65536));
+        assert_eq!(size("64KiB"), Ok(65536));
+        assert_eq!(size("1MiB"), Ok(1_048_576));
+        assert!(size("").is_err());
+        assert!(size("-1").is_err());
+        assert!(size("64kb").is_err());
+        assert!(size("99999999999999GiB").is_err());
+    }
+}

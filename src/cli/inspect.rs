@@ -1,0 +1,338 @@
+//! `arenaplan inspect`
+
+use serde::Serialize;
+
+use super::args::{Bits, InspectArgs, InspectFormat};
+use super::json::{self, Failure, ModelFigures};
+use super::models;
+use super::plan::options;
+use super::text::{Align, table, thousands};
+use super::{Status, complain, print};
+use crate::graph::{Graph, Storage, Tensor};
+use crate::inspect::{Inspection, inspect};
+use crate::interference::{Interference, Rules};
+use crate::lifetimes::Span;
+use crate::model::Model;
+use crate::plan::Options;
+use crate::stored::StoredPlan;
+use crate::tflm::ALIGNMENT;
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item {
+    Model(Box<Detail>),
+    Failure(Failure),
+}
+
+#[derive(Serialize)]
+struct Detail {
+    #[serde(flatten)]
+    figures: ModelFigures,
+    plan: &'static str,
+    peak: PeakDetail,
+    operator_list: Vec<OperatorDetail>,
+    tensor_list: Vec<TensorDetail>,
+}
+
+#[derive(Serialize)]
+struct PeakDetail {
+    clock: i32,
+    operator: Option<String>,
+    bytes: u64,
+    tensors: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct OperatorDetail {
+    clock: i32,
+    subgraph: u32,
+    index: u32,
+    name: String,
+    live_bytes: u64,
+    scratch_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct TensorDetail {
+    subgraph: u32,
+    index: u32,
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    shape: Vec<i32>,
+    storage: &'static str,
+    bytes: u64,
+    first: Option<i32>,
+    last: Option<i32>,
+    offset: Option<u64>,
+}
+
+pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
+    let sources = models::find(&args.models.models)?;
+    let options = options(&args.device)?;
+    let mut status = Status::Done;
+    let mut items = Vec::new();
+    let mut text = String::new();
+    if args.format == InspectFormat::Csv {
+        text.push_str("model,subgraph,index,name,type,shape,storage,bytes,first,last,offset\n");
+    }
+    for source in &sources {
+        let name = source.name();
+        let result = source.read().and_then(|bytes| {
+            let graph = Graph::read(Model::parse(&bytes)?)?;
+            let seen = inspect(&graph, &options)?;
+            match args.format {
+                InspectFormat::Text => {
+                    text.push_str(&words(&name, &graph, &seen, args.device.bits))
+                }
+                InspectFormat::Csv => text.push_str(&csv(&name, &graph, &seen)?),
+                InspectFormat::Dot => text.push_str(&dot(&graph, &seen, &options)?),
+                InspectFormat::Json => {
+                    items.push(Item::Model(Box::new(detail(
+                        &name,
+                        &graph,
+                        &seen,
+                        args.device.bits,
+                    ))));
+                }
+            }
+            for warning in &seen.report.warnings {
+                complain(&format!("warning: {name}: {warning}"));
+            }
+            Ok(())
+        });
+        if let Err(e) = result {
+            status = Status::Failed;
+            complain(&format!("error: {name}: {e:#}"));
+            items.push(Item::Failure(Failure {
+                model: name,
+                error: format!("{e:#}"),
+            }));
+        }
+    }
+    if args.format == InspectFormat::Json {
+        text = json::array(&items)?;
+    }
+    print(&text)?;
+    Ok(status)
+}
+
+fn type_name(tensor: &Tensor<'_>) -> String {
+    arenaplan_schema::names::tensor_type_name(tensor.ty).to_string()
+}
+
+fn storage_name(storage: Storage) -> &'static str {
+    match storage {
+        Storage::Arena => "arena",
+        Storage::Constant => "constant",
+        Storage::OutsideConstant => "constant-outside",
+        Storage::Variable => "variable",
+        Storage::ResourceHandle => "resource-handle",
+        Storage::Empty => "empty",
+        Storage::DynamicShape => "dynamic",
+        Storage::UnknownType => "unknown-type",
+    }
+}
+
+fn plan_state(seen: &Inspection) -> &'static str {
+    match (&seen.stored.plan, seen.stored.is_right()) {
+        (StoredPlan::Absent, _) => "none",
+        (_, true) => "right",
+        (_, false) => "wrong",
+    }
+}
+
+fn span_of(seen: &Inspection, tensor: &Tensor<'_>) -> Option<Span> {
+    let span = seen.lifetimes.tensor(tensor.id);
+    (span != Span::UNTOUCHED).then_some(span)
+}
+
+fn detail(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detail {
+    let operator_list = seen.steps.iter().map(|step| {
+        let op = graph.operator(step.visit.operator);
+        OperatorDetail {
+            clock: step.visit.clock,
+            subgraph: op.id.subgraph,
+            index: op.id.index,
+            name: op.name(),
+            live_bytes: step.live_bytes,
+            scratch_bytes: step.scratch_bytes,
+        }
+    });
+    let tensor_list = graph.tensors.iter().map(|t| {
+        let span = span_of(seen, t);
+        TensorDetail {
+            subgraph: t.subgraph,
+            index: t.index,
+            name: t.name.to_owned(),
+            ty: type_name(t),
+            shape: t.shape.clone(),
+            storage: storage_name(t.storage),
+            bytes: t.bytes,
+            first: span.map(|s| s.first),
+            last: span.map(|s| s.last),
+            offset: seen.offsets[t.id.index()],
+        }
+    });
+    Detail {
+        figures: ModelFigures::new(name.to_owned(), None, &seen.report, bits),
+        plan: plan_state(seen),
+        peak: PeakDetail {
+            clock: seen.peak.clock,
+            operator: seen.peak.operator.map(|o| graph.operator(o).label()),
+            bytes: seen.peak.bytes,
+            tensors: seen
+                .peak
+                .tensors
+                .iter()
+                .map(|&t| graph.tensor(t).label())
+                .collect(),
+        },
+        operator_list: operator_list.collect(),
+        tensor_list: tensor_list.collect(),
+    }
+}
+
+fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String {
+    let report = &seen.report;
+    let arena = match bits {
+        Bits::B32 => report.arena_32,
+        Bits::B64 => report.arena_64,
+    };
+    let mut text = format!(
+        "{name}: {} subgraphs, {} operators, {} tensors\n\n",
+        report.subgraphs, report.operators, report.tensors
+    );
+    let columns = [
+        ("clock", Align::Right),
+        ("operator", Align::Left),
+        ("live bytes", Align::Right),
+        ("scratch", Align::Right),
+        ("", Align::Left),
+    ];
+    let most = seen
+        .steps
+        .iter()
+        .map(|s| s.live_bytes + s.scratch_bytes)
+        .max()
+        .unwrap_or(0);
+    let rows: Vec<Vec<String>> = seen
+        .steps
+        .iter()
+        .map(|step| {
+            let op = graph.operator(step.visit.operator);
+            let sum = step.live_bytes + step.scratch_bytes;
+            let bar = if most == 0 {
+                0
+            } else {
+                (sum * 30).div_ceil(most) as usize
+            };
+            let peak = if sum == seen.peak.bytes { " peak" } else { "" };
+            vec![
+                step.visit.clock.to_string(),
+                format!("{}{}", "  ".repeat(step.visit.depth as usize), op.label()),
+                thousands(step.live_bytes),
+                if step.scratch_bytes == 0 {
+                    String::new()
+                } else {
+                    thousands(step.scratch_bytes)
+                },
+                format!("{}{peak}", "#".repeat(bar)),
+            ]
+        })
+        .collect();
+    text.push_str(&table(&columns, &rows));
+    let place = match seen.peak.operator {
+        Some(op) => format!(
+            "at {} (clock {})",
+            graph.operator(op).label(),
+            seen.peak.clock
+        ),
+        None => "before the first operator".into(),
+    };
+    text.push_str(&format!(
+        "\npeak: {} bytes {place}, set by\n",
+        thousands(seen.peak.bytes)
+    ));
+    for &t in &seen.peak.tensors {
+        let tensor = graph.tensor(t);
+        let span = seen.lifetimes.tensor(t);
+        text.push_str(&format!(
+            "  {:>12}  {}  {} {:?}, alive {}..={}\n",
+            thousands(tensor.bytes.next_multiple_of(ALIGNMENT)),
+            tensor.label(),
+            type_name(tensor),
+            tensor.shape,
+            span.first,
+            span.last
+        ));
+    }
+    let mut line = |what: &str, bytes: u64| {
+        text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
+    };
+    line("\nall tensors without reuse", report.sizes.sum_bytes);
+    line("liveness bound, tensors", report.sizes.bound_bytes);
+    line(
+        "liveness bound with scratch",
+        report.sizes.bound_with_scratch_bytes,
+    );
+    line("head by TFLM's own planner", report.greedy_head_bytes);
+    match plan_state(seen) {
+        "none" => {}
+        state => line(
+            &format!("head with the stored plan ({state})"),
+            report.head_bytes,
+        ),
+    }
+    line("tail, estimated", arena.tail_bytes);
+    line("arena to reserve", arena.arena_bytes);
+    for fault in &seen.stored.faults {
+        text.push_str(&format!("the stored plan is wrong: {fault}\n"));
+    }
+    text.push('\n');
+    text
+}
+
+fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for t in &graph.tensors {
+        let shape: Vec<_> = t.shape.iter().map(i32::to_string).collect();
+        let span = span_of(seen, t);
+        let number = |n: Option<String>| n.unwrap_or_default();
+        let cells = [
+            name.to_owned(),
+            t.subgraph.to_string(),
+            t.index.to_string(),
+            t.name.to_owned(),
+            type_name(t),
+            shape.join("x"),
+            storage_name(t.storage).to_owned(),
+            t.bytes.to_string(),
+            number(span.map(|s| s.first.to_string())),
+            number(span.map(|s| s.last.to_string())),
+            number(seen.offsets[t.id.index()].map(|o| o.to_string())),
+        ];
+        text.push_str(&cells.map(|c| csv_cell(&c)).join(","));
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// A cell by RFC 4180: quoted when it needs to be.
+fn csv_cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Result<String> {
+    let rules = Rules {
+        align: options.align,
+        granule: ALIGNMENT,
+        online: Some(&seen.scratch),
+        keep: &[],
+    };
+    Ok(Interference::build(graph, &seen.lifetimes, rules)?.to_dot(graph))
+}

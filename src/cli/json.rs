@@ -1,0 +1,102 @@
+//! The JSON objects that `plan` and `inspect` print, one per model.
+
+use serde::Serialize;
+
+use super::args::Bits;
+use crate::report::{Outcome, Report};
+
+/// The keys that both commands share. More may come, none of these is renamed.
+#[derive(Debug, Serialize)]
+pub(super) struct ModelFigures {
+    model: String,
+    output: Option<String>,
+    outcome: &'static str,
+    target: String,
+    solver: String,
+    planner: String,
+    subgraphs: usize,
+    operators: usize,
+    tensors: usize,
+    tensors_planned: usize,
+    sum_bytes: u64,
+    bound_bytes: u64,
+    file_order_bound_bytes: u64,
+    bound_with_scratch_bytes: u64,
+    greedy_head_bytes: u64,
+    head_bytes: u64,
+    optimal: bool,
+    reordered: bool,
+    pointer_bits: u32,
+    tail_bytes: u64,
+    tail_is_estimate: bool,
+    tail_is_complete: bool,
+    planning_bytes: u64,
+    arena_bytes: u64,
+    tail_bytes_32: u64,
+    arena_bytes_32: u64,
+    tail_bytes_64: u64,
+    arena_bytes_64: u64,
+    explanation: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// A model that could not be worked on.
+#[derive(Debug, Serialize)]
+pub(super) struct Failure {
+    pub(super) model: String,
+    pub(super) error: String,
+}
+
+impl ModelFigures {
+    pub(super) fn new(model: String, output: Option<String>, report: &Report, bits: Bits) -> Self {
+        let (pointer_bits, arena) = match bits {
+            Bits::B32 => (32, report.arena_32),
+            Bits::B64 => (64, report.arena_64),
+        };
+        Self {
+            model,
+            output,
+            outcome: match report.outcome {
+                Outcome::Planned { replaced: false } => "planned",
+                Outcome::Planned { replaced: true } => "replaced",
+                Outcome::ForeignPlanKept => "kept",
+                Outcome::WorseThanUnplanned { .. } => "dropped",
+                Outcome::NothingToPlan => "nothing-to-plan",
+                Outcome::CompiledOffsets { .. } => "compiled-offsets",
+                Outcome::AsStored => "as-stored",
+            },
+            target: report.target.clone(),
+            solver: report.solver.clone(),
+            planner: report.planner.clone(),
+            subgraphs: report.subgraphs,
+            operators: report.operators,
+            tensors: report.tensors,
+            tensors_planned: report.tensors_planned,
+            sum_bytes: report.sizes.sum_bytes,
+            bound_bytes: report.sizes.bound_bytes,
+            file_order_bound_bytes: report.sizes.bound_bytes,
+            bound_with_scratch_bytes: report.sizes.bound_with_scratch_bytes,
+            greedy_head_bytes: report.greedy_head_bytes,
+            head_bytes: report.head_bytes,
+            optimal: report.optimal,
+            reordered: false,
+            pointer_bits,
+            tail_bytes: arena.tail_bytes,
+            tail_is_estimate: true,
+            tail_is_complete: report.tail_is_complete,
+            planning_bytes: arena.planning_bytes,
+            arena_bytes: arena.arena_bytes,
+            tail_bytes_32: report.arena_32.tail_bytes,
+            arena_bytes_32: report.arena_32.arena_bytes,
+            tail_bytes_64: report.arena_64.tail_bytes,
+            arena_bytes_64: report.arena_64.arena_bytes,
+            explanation: report.explanation(),
+            warnings: report.warnings.clone(),
+        }
+    }
+}
+
+/// One JSON array over all models, with a line break at the end.
+pub(super) fn array<T: Serialize>(items: &[T]) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(items)? + "\n")
+}

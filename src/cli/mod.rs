@@ -1,0 +1,120 @@
+//! The command line. Results go to stdout, progress and warnings to stderr.
+//!
+//! Exit status: 0 done, 1 the answer is no (over a limit, a plan wrong or missing), 2 error (unreadable, unsupported, bad
+//! flags). With several models all are tried, and the worst status is the exit status.
+
+mod args;
+mod inspect;
+mod json;
+mod models;
+mod output;
+mod plan;
+mod strip;
+mod text;
+mod verify;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// How a command ended; the worse of two is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    Done,
+    No,
+    Failed,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// Runs the program with `args`, the first of which is its name.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are results, everything else is a wrong call. clap prints each where it belongs.
+            let status = if e.use_stderr() {
+                Status::Failed
+            } else {
+                Status::Done
+            };
+            return match e.print() {
+                Ok(()) => status.into(),
+                Err(_) => Status::Done.into(),
+            };
+        }
+    };
+    let result = match cli.command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Strip(args) => strip::run(&args),
+    };
+    match result {
+        Ok(status) => status.into(),
+        Err(e) if is_broken_pipe(&e) => Status::Done.into(),
+        Err(e) => {
+            complain(&format!("error: {e:#}"));
+            Status::Failed.into()
+        }
+    }
+}
+
+/// Whether the reader of our output went away, which is its right.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A line on stderr. That it cannot be written is nothing to stop for.
+fn complain(line: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = writeln!(stderr, "{line}");
+}
+
+/// Writes a result to stdout.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// A line on stderr that says how far a long run is, when someone is looking.
+struct Progress {
+    total: usize,
+    visible: bool,
+}
+
+impl Progress {
+    fn new(total: usize) -> Self {
+        Self {
+            total,
+            visible: total > 1 && io::stderr().is_terminal(),
+        }
+    }
+
+    fn step(&self, done: usize, name: &str) {
+        if self.visible {
+            let mut stderr = io::stderr().lock();
+            let _ = write!(stderr, "\r\x1b[K[{}/{}] {name}", done + 1, self.total);
+            let _ = stderr.flush();
+        }
+    }
+
+    fn clear(&self) {
+        if self.visible {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}

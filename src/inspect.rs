@@ -1,0 +1,155 @@
+//! What a model needs when: its operators with the bytes alive at each, and who sets the peak.
+
+use crate::error::Error;
+use crate::graph::{Graph, OpId, TensorId};
+use crate::lifetimes::{Lifetimes, Span, Visit};
+use crate::plan::Options;
+use crate::report::Report;
+use crate::scratch::Scratch;
+use crate::stored::{StoredPlan, Verdict};
+use crate::tflm::{self, ALIGNMENT};
+
+/// One operator as the clock meets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Clock, operator, nesting.
+    pub visit: Visit,
+    /// Bytes of the tensors alive, each rounded up to 16.
+    pub live_bytes: u64,
+    /// Bytes of scratch memory alive, each request rounded up to 16.
+    pub scratch_bytes: u64,
+}
+
+/// What is alive at the operator that needs most.
+#[derive(Clone, Debug)]
+pub struct Peak {
+    /// The clock there.
+    pub clock: i32,
+    /// The operator; `None` when the most is alive before the first one.
+    pub operator: Option<OpId>,
+    /// Bytes alive, scratch included.
+    pub bytes: u64,
+    /// Tensors alive, largest first.
+    pub tensors: Vec<TensorId>,
+}
+
+/// A model taken apart.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// Spans of all tensors and operators.
+    pub lifetimes: Lifetimes,
+    /// Operators in the order of the clock.
+    pub steps: Vec<Step>,
+    /// Where the most is alive.
+    pub peak: Peak,
+    /// Scratch requests.
+    pub scratch: Scratch,
+    /// The plan in the file, judged.
+    pub stored: Verdict,
+    /// Where TFLM puts each tensor: with the stored plan when that can be used, else by its own planning.
+    pub offsets: Vec<Option<u64>>,
+    /// The figures.
+    pub report: Report,
+}
+
+/// Takes the model of `graph` apart. Of the options, only target, scratch and alignment count.
+///
+/// # Errors
+/// Subgraphs that recurse, sizes that do not add up, a scratch file that does not fit.
+pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error> {
+    let lifetimes = Lifetimes::of(graph)?;
+    let scratch = match &options.scratch {
+        Some(text) => Scratch::with_file(graph, text)?,
+        None => Scratch::reference(graph),
+    };
+    let tensors: Vec<(Span, u64)> = graph
+        .tensors
+        .iter()
+        .filter(|t| t.is_planned())
+        .map(|t| (lifetimes.tensor(t.id), t.bytes.next_multiple_of(ALIGNMENT)))
+        .collect();
+    let scratches: Vec<(Span, u64)> = scratch
+        .requests()
+        .iter()
+        .map(|r| {
+            (
+                lifetimes.operator(r.operator),
+                r.bytes.next_multiple_of(ALIGNMENT),
+            )
+        })
+        .collect();
+    let live = Levels::new(&tensors, lifetimes.end);
+    let live_scratch = Levels::new(&scratches, lifetimes.end);
+    let steps = lifetimes
+        .visits
+        .iter()
+        .map(|&visit| Step {
+            visit,
+            live_bytes: live.at(visit.clock),
+            scratch_bytes: live_scratch.at(visit.clock),
+        })
+        .collect();
+    let clock = (-1..=lifetimes.end)
+        .rev()
+        .max_by_key(|&c| live.at(c) + live_scratch.at(c))
+        .unwrap_or(0);
+    let mut alive: Vec<_> = graph
+        .tensors
+        .iter()
+        .filter(|t| t.is_planned() && lifetimes.tensor(t.id).contains(clock))
+        .collect();
+    alive.sort_by_key(|t| (std::cmp::Reverse(t.bytes), t.id));
+    let peak = Peak {
+        clock,
+        operator: lifetimes
+            .visits
+            .iter()
+            .rev()
+            .find(|v| v.clock <= clock)
+            .map(|v| v.operator),
+        bytes: live.at(clock) + live_scratch.at(clock),
+        tensors: alive.iter().map(|t| t.id).collect(),
+    };
+
+    let stored = StoredPlan::read(graph).judged(graph, &scratch, options.align);
+    let unplanned = tflm::simulate(graph, &scratch, None)?;
+    let used = stored.simulation.as_ref().unwrap_or(&unplanned);
+    let offsets = graph
+        .tensors
+        .iter()
+        .map(|t| used.tensor(t.id).map(|p| p.offset))
+        .collect();
+    let report = Report::of_file(graph, options, &lifetimes, &scratch, &stored, &unplanned)?;
+    Ok(Inspection {
+        lifetimes,
+        steps,
+        peak,
+        scratch,
+        offsets,
+        stored,
+        report,
+    })
+}
+
+/// Sums of what is alive at each clock value from -1 to the end.
+struct Levels(Vec<u64>);
+
+impl Levels {
+    fn new(spans: &[(Span, u64)], end: i32) -> Self {
+        let mut change = vec![0i128; end as usize + 3];
+        for &(span, bytes) in spans {
+            change[(span.first + 1) as usize] += i128::from(bytes);
+            change[(span.last + 2) as usize] -= i128::from(bytes);
+        }
+        let mut sum = 0i128;
+        let levels = change.iter().map(|c| {
+            sum += c;
+            u64::try_from(sum).unwrap_or(0)
+        });
+        Self(levels.collect())
+    }
+
+    fn at(&self, clock: i32) -> u64 {
+        self.0[(clock + 1) as usize]
+    }
+}

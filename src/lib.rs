@@ -1,0 +1,41 @@
+//! Offline memory plans for TensorFlow Lite models on microcontrollers.
+//!
+//! TensorFlow Lite Micro (TFLM) keeps all tensors of a model in one block of RAM, the tensor arena. It decides on the
+//! device, greedily, which tensor lies where, unless the file says so: TFLM reads offsets from a metadata entry named
+//! `OfflineMemoryAllocation`. This crate computes those offsets on the host, checks them independently, and writes them
+//! into the file.
+//!
+//! ```no_run
+//! use arenaplan::plan::{Options, plan};
+//!
+//! let model = std::fs::read("model.tflite")?;
+//! let planned = plan(&model, &Options::default())?;
+//! println!("head: {} bytes, was {}", planned.report.head_bytes, planned.report.greedy_head_bytes);
+//! std::fs::write("planned.tflite", planned.file)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The layers, each in a module: [`model`] (verified bytes) -> [`graph`] (operators and tensors) -> [`lifetimes`] (TFLM's
+//! clock) -> [`interference`] (who may not share bytes, a petgraph graph) -> the solver crate -> [`mod@plan`] (offsets, judged
+//! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
+
+pub mod check;
+pub mod error;
+pub mod graph;
+pub mod inspect;
+pub mod interference;
+pub mod lifetimes;
+pub mod model;
+pub mod plan;
+pub mod report;
+pub mod scratch;
+pub mod stored;
+pub mod target;
+pub mod tflm;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+
+pub use arenaplan_schema as schema;
+pub use arenaplan_solver as solver;
+pub use error::Error;

@@ -1,0 +1,267 @@
+//! The figures of one model, as the command line prints them and build scripts read them.
+
+use crate::error::Error;
+use crate::graph::{Graph, TensorId};
+use crate::interference::{Interference, Rules};
+use crate::lifetimes::Lifetimes;
+use crate::plan::{Options, warnings};
+use crate::scratch::Scratch;
+use crate::stored::{StoredPlan, Verdict};
+use crate::tflm::{self, Simulation, room, tail};
+
+/// What became of a request to plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A plan was made and is in the file.
+    Planned {
+        /// Another tool's plan was in the file and has been replaced.
+        replaced: bool,
+    },
+    /// The plan of another tool is right and smaller than ours; the file stays as it was.
+    ForeignPlanKept,
+    /// With the plan the head would be larger than without; the file stays without one.
+    WorseThanUnplanned {
+        /// The head in bytes that the dropped plan would have had.
+        head_bytes: u64,
+    },
+    /// An operator has arena offsets compiled in (Ethos-U), so the file stays as its compiler made it.
+    CompiledOffsets {
+        /// The operator, as it is to be named.
+        operator: String,
+    },
+    /// Nothing was planned: the figures describe the file as it is.
+    AsStored,
+    /// No tensor could be given an offset; the file stays without a plan.
+    NothingToPlan,
+}
+
+/// Sizes that follow from the model alone, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// All tensors in the head, each rounded up to 16: what a plan without reuse takes.
+    pub sum_bytes: u64,
+    /// Liveness bound: the most that tensors need at one time. No plan without aliasing is below it.
+    pub bound_bytes: u64,
+    /// The same with all that the device places itself (scratch memory above all), and with what the user keeps.
+    pub bound_with_scratch_bytes: u64,
+}
+
+impl Sizes {
+    /// The sizes of a model; tensors in `keep` stay alive to the end.
+    pub(crate) fn of(
+        graph: &Graph<'_>,
+        lifetimes: &Lifetimes,
+        scratch: &Scratch,
+        keep: &[TensorId],
+    ) -> Result<Self, Error> {
+        let rules = Rules {
+            align: 1,
+            granule: tflm::ALIGNMENT,
+            online: None,
+            keep: &[],
+        };
+        let tensors = Interference::build(graph, lifetimes, rules)?;
+        let all = Interference::build(
+            graph,
+            lifetimes,
+            Rules {
+                online: Some(scratch),
+                keep,
+                ..rules
+            },
+        )?;
+        let planned = graph.tensors.iter().filter(|t| t.is_planned());
+        Ok(Self {
+            sum_bytes: planned
+                .map(|t| t.bytes.next_multiple_of(tflm::ALIGNMENT))
+                .sum(),
+            bound_bytes: tensors.problem.liveness_bound(),
+            bound_with_scratch_bytes: all.problem.liveness_bound(),
+        })
+    }
+}
+
+/// What an arena needs on a device with pointers of one width, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arena {
+    /// What persists: an estimate from the layout of TFLM's structures.
+    pub tail_bytes: u64,
+    /// What TFLM needs above the tail while it plans.
+    pub planning_bytes: u64,
+    /// What to reserve.
+    pub arena_bytes: u64,
+}
+
+/// The figures of one model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// What became of the request.
+    pub outcome: Outcome,
+    /// The target's name.
+    pub target: String,
+    /// The solver asked for.
+    pub solver: String,
+    /// The planner that gave the placement.
+    pub planner: String,
+    /// Number of subgraphs.
+    pub subgraphs: usize,
+    /// Number of operators in all subgraphs.
+    pub operators: usize,
+    /// Number of tensors in all subgraphs.
+    pub tensors: usize,
+    /// Number of tensors with an offset.
+    pub tensors_planned: usize,
+    /// Sizes that follow from the model.
+    pub sizes: Sizes,
+    /// The head of TFLM's own planning, scratch included.
+    pub greedy_head_bytes: u64,
+    /// The head of TFLM with what the file now holds, scratch included.
+    pub head_bytes: u64,
+    /// Whether `head_bytes` is proved to be the least possible for this order of operators without aliasing.
+    pub optimal: bool,
+    /// Whether each operator of subgraph 0 needs the one before it, so that their order is forced.
+    pub is_chain: bool,
+    /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
+    pub tail_is_complete: bool,
+    /// A device with 32-bit pointers.
+    pub arena_32: Arena,
+    /// A machine with 64-bit pointers.
+    pub arena_64: Arena,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(graph: &Graph<'_>, options: &Options, sizes: Sizes) -> Self {
+        Self {
+            outcome: Outcome::NothingToPlan,
+            target: options.target.to_string(),
+            solver: options.solver.to_string(),
+            planner: String::new(),
+            subgraphs: graph.subgraphs.len(),
+            operators: graph.operators().count(),
+            tensors: graph.tensors.len(),
+            tensors_planned: 0,
+            sizes,
+            greedy_head_bytes: 0,
+            head_bytes: 0,
+            optimal: false,
+            is_chain: is_chain(graph),
+            tail_is_complete: true,
+            arena_32: Arena::default(),
+            arena_64: Arena::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The figures of a file as it is, with whatever plan it carries.
+    pub(crate) fn of_file(
+        graph: &Graph<'_>,
+        options: &Options,
+        lifetimes: &Lifetimes,
+        scratch: &Scratch,
+        stored: &Verdict,
+        unplanned: &Simulation,
+    ) -> Result<Self, Error> {
+        let sizes = Sizes::of(graph, lifetimes, scratch, &[])?;
+        let mut report = Self::new(graph, options, sizes);
+        report.outcome = Outcome::AsStored;
+        report.warnings = warnings(graph, lifetimes, scratch);
+        report.greedy_head_bytes = unplanned.head;
+        match (&stored.plan, &stored.simulation) {
+            (StoredPlan::Offsets(offsets), Some(simulation)) => {
+                report.tensors_planned = offsets.iter().filter(|&&o| o != -1).count();
+                report.planner = "stored".into();
+                report.describe_head(simulation, true);
+            }
+            _ => report.describe_head(unplanned, false),
+        }
+        report.optimal &= stored.faults.is_empty();
+        report.finish(graph, scratch);
+        Ok(report)
+    }
+
+    pub(crate) fn describe_head(&mut self, simulation: &Simulation, planned: bool) {
+        self.head_bytes = simulation.head;
+        self.optimal = simulation.head == self.sizes.bound_with_scratch_bytes;
+        if !planned {
+            self.tensors_planned = 0;
+            self.planner = "greedy".into();
+        }
+    }
+
+    /// Fills in what depends on the final head.
+    pub(crate) fn finish(&mut self, graph: &Graph<'_>, scratch: &Scratch) {
+        let unknown = tail::tail_bytes(graph, tail::Width::Bits32).unknown_operators;
+        self.tail_is_complete = unknown.is_empty();
+        self.arena_32 = arena(graph, scratch, self.head_bytes, tail::Width::Bits32);
+        self.arena_64 = arena(graph, scratch, self.head_bytes, tail::Width::Bits64);
+    }
+
+    /// Why the file has no plan, or why the plan saves nothing; `None` when it does save.
+    pub fn explanation(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::CompiledOffsets { operator } => Some(format!(
+                "the file is left as it is: {operator} has arena offsets compiled into its command stream, which only \
+                 its own compiler can change"
+            )),
+            Outcome::NothingToPlan => {
+                Some("nothing to plan: no tensor can be given a place in the arena's head".into())
+            }
+            Outcome::WorseThanUnplanned { head_bytes } => Some(format!(
+                "no plan written: with it the head would be {head_bytes} bytes, without it is {}, because the device \
+                 places scratch memory itself",
+                self.greedy_head_bytes
+            )),
+            Outcome::ForeignPlanKept => Some(format!(
+                "the plan that was in the file is right and smaller than ours, and is kept ({} bytes)",
+                self.head_bytes
+            )),
+            Outcome::AsStored => None,
+            Outcome::Planned { .. } if self.head_bytes < self.greedy_head_bytes => None,
+            Outcome::Planned { .. } if self.optimal && self.is_chain => Some(
+                "nothing to save: the operators form a chain, so their order is forced, and TFLM's own planner is \
+                 optimal on it"
+                    .into(),
+            ),
+            Outcome::Planned { .. } if self.optimal => Some(
+                "nothing to save: TFLM's own planner already reaches the least that is alive at the peak".into(),
+            ),
+            Outcome::Planned { .. } => Some(format!(
+                "no plan smaller than TFLM's own was found; none is below {} bytes",
+                self.sizes.bound_with_scratch_bytes
+            )),
+        }
+    }
+
+    /// `greedy_head_bytes - head_bytes` in percent of the former.
+    pub fn saving_percent(&self) -> f64 {
+        if self.greedy_head_bytes == 0 {
+            return 0.0;
+        }
+        let saved = self.greedy_head_bytes as f64 - self.head_bytes as f64;
+        100.0 * saved / self.greedy_head_bytes as f64
+    }
+}
+
+/// The arena that a model with this head needs.
+fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) -> Arena {
+    Arena {
+        tail_bytes: tail::tail_bytes(graph, width).bytes,
+        planning_bytes: room::planning_room(graph, scratch.len(), width),
+        arena_bytes: room::arena_bytes(graph, head, scratch.len(), width),
+    }
+}
+
+/// Whether each operator of subgraph 0 reads what the one before it wrote.
+fn is_chain(graph: &Graph<'_>) -> bool {
+    graph.subgraphs[0].operators.windows(2).all(|pair| {
+        pair[1]
+            .inputs
+            .iter()
+            .flatten()
+            .any(|t| pair[0].outputs.contains(t))
+    })
+}

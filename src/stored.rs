@@ -1,0 +1,163 @@
+//! The plan that a file already carries, and whether it is right for the model.
+
+use arenaplan_schema::view;
+
+use crate::check;
+use crate::error::Error;
+use crate::graph::{Graph, Storage};
+use crate::model::PLAN_METADATA;
+use crate::plan::{entries_read_for_variables, layout};
+use crate::scratch::Scratch;
+use crate::tflm::{self, Simulation};
+
+/// The `OfflineMemoryAllocation` entry of a file as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredPlan {
+    /// There is none.
+    Absent,
+    /// There is one that cannot be used: TFLM would refuse it, crash, or read past it.
+    Broken {
+        /// What is wrong with the entry.
+        reason: String,
+    },
+    /// Offsets in bytes, one per tensor of all subgraphs; -1 leaves a tensor to the device.
+    Offsets(Vec<i32>),
+}
+
+impl StoredPlan {
+    /// Reads the plan of the graph's file as a device does: of several entries the last one counts.
+    pub fn read(graph: &Graph<'_>) -> Self {
+        let broken = |e: view::Error| StoredPlan::Broken {
+            reason: e.to_string(),
+        };
+        match view::Model::new(graph.model.bytes()).and_then(|m| m.offline_plan()) {
+            Err(e) => broken(e),
+            Ok(None) => StoredPlan::Absent,
+            Ok(Some(plan)) => StoredPlan::Offsets(plan.offsets().into_iter().collect()),
+        }
+    }
+
+    /// Lays the head out with this plan and checks it; offsets must be multiples of `align`.
+    pub fn judged(self, graph: &Graph<'_>, scratch: &Scratch, align: u64) -> Verdict {
+        let mut verdict = Verdict {
+            faults: Vec::new(),
+            notes: Vec::new(),
+            simulation: None,
+            plan: self,
+        };
+        let offsets = match &verdict.plan {
+            StoredPlan::Absent => return verdict,
+            StoredPlan::Broken { reason } => {
+                verdict.faults.push(reason.clone());
+                return verdict;
+            }
+            StoredPlan::Offsets(offsets) => offsets.clone(),
+        };
+        for tensor in &graph.tensors {
+            let offset = offsets[tensor.id.index()];
+            if offset < -1 {
+                verdict.faults.push(format!(
+                    "{} has the offset {offset}: TFLM would use memory before the arena",
+                    tensor.label()
+                ));
+            }
+            let end = i64::from(offset) + tensor.bytes as i64;
+            if tensor.is_planned() && end > i64::from(i32::MAX) {
+                verdict.faults.push(format!(
+                    "{} ends at {end}, which TFLM's 32-bit numbers cannot hold",
+                    tensor.label()
+                ));
+            }
+            match tensor.storage {
+                _ if offset == -1 => {}
+                Storage::Constant => verdict.notes.push(format!(
+                    "{} is a constant; its offset {offset} is ignored",
+                    tensor.label()
+                )),
+                Storage::ResourceHandle => verdict.notes.push(format!(
+                    "{} is a resource handle; its offset {offset} is ignored",
+                    tensor.label()
+                )),
+                _ => {}
+            }
+        }
+        for id in entries_read_for_variables(graph) {
+            if offsets.get(id.index()).is_some_and(|&o| o != -1) {
+                verdict.faults.push(format!(
+                    "{} must be -1: TFLM reads this entry for a variable of a later subgraph, which would get no memory",
+                    graph.tensor(id).label()
+                ));
+            }
+        }
+        if graph
+            .model
+            .metadata()
+            .get(PLAN_METADATA)
+            .is_some_and(|e| e.len() > 1)
+        {
+            verdict.notes.push(format!(
+                "there are several {PLAN_METADATA} entries; the last one counts"
+            ));
+        }
+        if offsets.iter().any(|&o| o < -1) {
+            return verdict;
+        }
+        match tflm::simulate(graph, scratch, Some(&offsets)) {
+            Err(e) => verdict.faults.push(e.to_string()),
+            Ok(simulation) => {
+                let faults = check::check(graph, &layout(&simulation, align, &[]));
+                verdict
+                    .faults
+                    .extend(faults.iter().map(|f| f.describe(graph)));
+                verdict.simulation = Some(simulation);
+            }
+        }
+        verdict
+    }
+}
+
+/// What is to be said of a stored plan.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The plan as stored.
+    pub plan: StoredPlan,
+    /// Why it is wrong; empty when it is right, or when there is none.
+    pub faults: Vec<String>,
+    /// Oddities that do no harm.
+    pub notes: Vec<String>,
+    /// The head that TFLM uses with it, where it can be told.
+    pub simulation: Option<Simulation>,
+}
+
+impl Verdict {
+    /// Whether the file carries a plan, right or wrong.
+    pub fn exists(&self) -> bool {
+        self.plan != StoredPlan::Absent
+    }
+
+    /// Whether the file carries a plan that is right for its model.
+    pub fn is_right(&self) -> bool {
+        self.exists() && self.faults.is_empty()
+    }
+
+    /// The head in bytes that TFLM uses with it, when it is right.
+    pub fn head_if_right(&self) -> Option<u64> {
+        self.simulation
+            .as_ref()
+            .filter(|_| self.is_right())
+            .map(|s| s.head)
+    }
+
+    /// The first fault.
+    pub fn fault(&self) -> Option<&str> {
+        self.faults.first().map(String::as_str)
+    }
+}
+
+/// Reads and judges the plan in a file with the scratch memory of the reference kernels.
+///
+/// # Errors
+/// The file cannot be read as a model.
+pub fn verify(graph: &Graph<'_>, scratch: &Scratch, align: u64) -> Result<Verdict, Error> {
+    Ok(StoredPlan::read(graph).judged(graph, scratch, align))
+}

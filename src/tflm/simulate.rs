@@ -1,0 +1,146 @@
+//! TFLM's planning of the head, repeated on the host.
+//!
+//! TFLM lists everything that needs a place, tensors of all subgraphs in file order and then scratch requests, takes
+//! those with an offline offset as fixed, and packs the rest around them with its greedy planner.
+
+use arenaplan_solver::{Buffer, Lifetime, Problem};
+
+use crate::error::Error;
+use crate::graph::{Graph, Storage, TensorId};
+use crate::interference::solver_error;
+use crate::lifetimes::{Lifetimes, NEVER, Span};
+use crate::scratch::{Request, Scratch};
+
+/// TFLM's buffer alignment, `MicroArenaBufferAlignment()`.
+pub const ALIGNMENT: u64 = 16;
+
+/// A buffer in the head: where it ended up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed<T> {
+    /// The tensor or the scratch request.
+    pub what: T,
+    /// Bytes from the start of the arena.
+    pub offset: u64,
+    /// Bytes, not rounded.
+    pub bytes: u64,
+}
+
+/// The head as TFLM will lay it out.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Bytes of the head: the largest offset plus rounded size.
+    pub head: u64,
+    /// Places of the tensors that take part, by [`TensorId`].
+    pub tensors: Vec<Placed<TensorId>>,
+    /// Places of the scratch requests.
+    pub scratch: Vec<Placed<Request>>,
+}
+
+impl Simulation {
+    /// How many buffers TFLM's planner handles.
+    pub fn buffers(&self) -> usize {
+        self.tensors.len() + self.scratch.len()
+    }
+
+    /// The place of a tensor, if it is in the head.
+    pub fn tensor(&self, id: TensorId) -> Option<Placed<TensorId>> {
+        let at = self.tensors.binary_search_by_key(&id, |p| p.what).ok()?;
+        Some(self.tensors[at])
+    }
+}
+
+/// Lays out the head as TFLM does, with `offline` offsets (an entry per tensor, -1 for "plan it online") or without.
+///
+/// Tensors that TFLM cannot size (dynamic shape, a type without a size) are left out; TFLM refuses such models.
+///
+/// # Errors
+/// Subgraphs that recurse, an offset below -1, a wrong number of offsets, or sizes that do not add up.
+pub fn simulate(
+    graph: &Graph<'_>,
+    scratch: &Scratch,
+    offline: Option<&[i32]>,
+) -> Result<Simulation, Error> {
+    if let Some(offsets) = offline
+        && offsets.len() != graph.tensors.len()
+    {
+        return Err(Error::IndexOutOfRange {
+            place: "offsets of the plan".into(),
+            index: offsets.len() as i64,
+            length: graph.tensors.len(),
+        });
+    }
+    let lifetimes = Lifetimes::of(graph)?;
+    let mut buffers = Vec::new();
+    let mut tensors = Vec::new();
+    let mut push = |bytes: u64, span: Span, fixed: Option<u64>| {
+        buffers.push(Buffer {
+            size: bytes.next_multiple_of(ALIGNMENT),
+            align: 1,
+            lifetime: Lifetime {
+                first: span.first,
+                last: span.last,
+            },
+            fixed,
+        });
+    };
+    for tensor in &graph.tensors {
+        let entry = offline.map_or(-1, |o| o[tensor.id.index()]);
+        let takes_part = match tensor.storage {
+            Storage::Arena => true,
+            // No data inside the file is no data to TFLM, which then gives the constant memory of its own.
+            Storage::OutsideConstant => tensor.bytes != 0,
+            Storage::Variable => entry != -1 && tensor.bytes != 0,
+            _ => false,
+        };
+        if !takes_part {
+            continue;
+        }
+        let fixed = match entry {
+            -1 => None,
+            _ => Some(u64::try_from(entry).map_err(|_| Error::IndexOutOfRange {
+                place: format!("offset of {}", tensor.label()),
+                index: entry.into(),
+                length: i32::MAX as usize,
+            })?),
+        };
+        let span = lifetimes.tensor(tensor.id);
+        push(tensor.bytes, span, fixed);
+        tensors.push(Placed {
+            what: tensor.id,
+            offset: 0,
+            bytes: tensor.bytes,
+        });
+    }
+    let mut requests: Vec<_> = scratch
+        .requests()
+        .iter()
+        // In a subgraph that nothing runs, TFLM never fills such a request in.
+        .filter(|r| lifetimes.operator(r.operator).first != NEVER)
+        .map(|&r| Placed {
+            what: r,
+            offset: 0,
+            bytes: r.bytes,
+        })
+        .collect();
+    for request in &requests {
+        push(
+            request.bytes,
+            lifetimes.operator(request.what.operator),
+            None,
+        );
+    }
+    let problem = Problem::from_lifetimes(buffers).map_err(solver_error)?;
+    let placement = arenaplan_solver::greedy(&problem).map_err(solver_error)?;
+    let (first, rest) = placement.offsets.split_at(tensors.len());
+    for (placed, &offset) in tensors.iter_mut().zip(first) {
+        placed.offset = offset;
+    }
+    for (placed, &offset) in requests.iter_mut().zip(rest) {
+        placed.offset = offset;
+    }
+    Ok(Simulation {
+        head: placement.height,
+        tensors,
+        scratch: requests,
+    })
+}

@@ -1,0 +1,326 @@
+//! The command line as a user meets it: exit status, standard output, standard error.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs the program in `folder` and shows what it said.
+fn run(folder: &Path, args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_arenaplan"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!(
+        "status: {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+/// A folder with some of the project's models in it.
+fn workplace(models: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in models {
+        let from = ["models", "malformed"]
+            .map(|f| {
+                common::root("testdata")
+                    .join(f)
+                    .join(format!("{name}.tflite"))
+            })
+            .into_iter()
+            .find(|p| p.exists())
+            .unwrap_or_else(|| panic!("no test model {name}"));
+        fs::copy(from, folder.path().join(format!("{name}.tflite"))).unwrap();
+    }
+    folder
+}
+
+fn read(folder: &tempfile::TempDir, name: &str) -> Vec<u8> {
+    fs::read(folder.path().join(name)).unwrap()
+}
+
+#[test]
+fn help() {
+    let folder = workplace(&[]);
+    insta::assert_snapshot!("help", run(folder.path(), &["--help"]));
+    insta::assert_snapshot!("help_plan", run(folder.path(), &["plan", "--help"]));
+}
+
+#[test]
+fn plan_one_model() {
+    let folder = workplace(&["diamond_a_int8", "conv_int8"]);
+    insta::assert_snapshot!(
+        "plan_saves",
+        run(
+            folder.path(),
+            &["plan", "diamond_a_int8.tflite", "-o", "out.tflite"]
+        )
+    );
+    insta::assert_snapshot!(
+        "plan_chain_saves_nothing",
+        run(folder.path(), &["plan", "conv_int8.tflite", "--dry-run"])
+    );
+    insta::assert_snapshot!(
+        "plan_json",
+        run(
+            folder.path(),
+            &[
+                "plan",
+                "diamond_a_int8.tflite",
+                "--dry-run",
+                "--format",
+                "json"
+            ]
+        )
+    );
+    insta::assert_snapshot!(
+        "verify_right",
+        run(folder.path(), &["verify", "out.tflite"])
+    );
+    insta::assert_snapshot!(
+        "strip",
+        run(folder.path(), &["strip", "out.tflite", "-o", "back.tflite"])
+    );
+    assert_eq!(
+        read(&folder, "back.tflite"),
+        read(&folder, "diamond_a_int8.tflite")
+    );
+}
+
+#[test]
+fn plan_a_folder() {
+    let folder = workplace(&["diamond_a_int8", "conv_int8", "half", "plan_overlap"]);
+    fs::create_dir(folder.path().join("deeper")).unwrap();
+    fs::copy(
+        folder.path().join("conv_int8.tflite"),
+        folder.path().join("deeper/conv_int8.tflite"),
+    )
+    .unwrap();
+    // The damaged file is reported, the others are planned, and the status is the worst.
+    insta::assert_snapshot!(
+        "plan_folder",
+        run(folder.path(), &["plan", ".", "--out-dir", "out"])
+    );
+}
+
+#[test]
+fn nothing_is_overwritten_unasked() {
+    let folder = workplace(&["diamond_a_int8", "conv_int8"]);
+    fs::write(folder.path().join("notes.txt"), "precious").unwrap();
+    let args = ["plan", "diamond_a_int8.tflite", "-o", "notes.txt"];
+    insta::assert_snapshot!("refuses_to_overwrite", run(folder.path(), &args));
+    assert_eq!(read(&folder, "notes.txt"), b"precious");
+    let forced = run(
+        folder.path(),
+        &[
+            "plan",
+            "diamond_a_int8.tflite",
+            "-o",
+            "notes.txt",
+            "--force",
+        ],
+    );
+    assert!(forced.starts_with("status: 0"), "{forced}");
+    // Over an earlier result for the same model nothing is lost.
+    let again = run(folder.path(), &args);
+    assert!(again.starts_with("status: 0"), "{again}");
+    // Over the result for another model it would be.
+    let other = run(
+        folder.path(),
+        &["plan", "conv_int8.tflite", "-o", "notes.txt"],
+    );
+    assert!(other.starts_with("status: 2"), "{other}");
+    // No half-written or temporary files stay behind.
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["conv_int8.tflite", "diamond_a_int8.tflite", "notes.txt"]
+    );
+}
+
+#[test]
+fn in_place_and_back() {
+    let folder = workplace(&["diamond_a_int8"]);
+    let before = read(&folder, "diamond_a_int8.tflite");
+    let planned = run(
+        folder.path(),
+        &["plan", "diamond_a_int8.tflite", "--in-place"],
+    );
+    assert!(planned.starts_with("status: 0"), "{planned}");
+    assert_ne!(read(&folder, "diamond_a_int8.tflite"), before);
+    let stripped = run(
+        folder.path(),
+        &["strip", "diamond_a_int8.tflite", "--in-place"],
+    );
+    assert!(stripped.starts_with("status: 0"), "{stripped}");
+    assert_eq!(read(&folder, "diamond_a_int8.tflite"), before);
+}
+
+#[test]
+fn standard_streams() {
+    let model = common::model("diamond_a_int8");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arenaplan"))
+        .args(["plan", "-", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&model).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(
+        arenaplan_schema::patch::strip(&output.stdout).unwrap(),
+        model
+    );
+    // The report must not mix with the model.
+    assert!(String::from_utf8_lossy(&output.stderr).contains("head"));
+}
+
+#[test]
+fn verify_finds_wrong_and_missing_plans() {
+    let folder = workplace(&[
+        "plan_overlap",
+        "plan_offset_minus2",
+        "plan_no_data",
+        "conv_int8",
+        "half",
+    ]);
+    insta::assert_snapshot!("verify_wrong", run(folder.path(), &["verify", "."]));
+    insta::assert_snapshot!(
+        "verify_json",
+        run(
+            folder.path(),
+            &["verify", "plan_overlap.tflite", "--format", "json"]
+        )
+    );
+}
+
+#[test]
+fn strip_without_a_plan_is_no() {
+    let folder = workplace(&["conv_int8"]);
+    insta::assert_snapshot!(
+        "strip_nothing",
+        run(
+            folder.path(),
+            &["strip", "conv_int8.tflite", "-o", "out.tflite"]
+        )
+    );
+    assert!(!folder.path().join("out.tflite").exists());
+}
+
+#[test]
+fn inspect_in_every_format() {
+    let folder = workplace(&["if_float32", "svdf_int8"]);
+    for format in ["text", "json", "csv", "dot"] {
+        insta::assert_snapshot!(
+            format!("inspect_{format}"),
+            run(
+                folder.path(),
+                &["inspect", "if_float32.tflite", "--format", format]
+            )
+        );
+    }
+    insta::assert_snapshot!(
+        "inspect_scratch",
+        run(folder.path(), &["inspect", "svdf_int8.tflite"])
+    );
+}
+
+#[test]
+fn wrong_calls() {
+    let folder = workplace(&["conv_int8", "diamond_a_int8"]);
+    for (name, args) in [
+        ("no_destination", &["plan", "conv_int8.tflite"][..]),
+        ("one_file_for_two", &["plan", ".", "-o", "out.tflite"]),
+        ("no_such_file", &["plan", "missing.tflite", "--dry-run"]),
+        (
+            "no_such_solver",
+            &["plan", "conv_int8.tflite", "--dry-run", "--solver", "magic"],
+        ),
+        (
+            "no_such_tensor",
+            &["plan", "conv_int8.tflite", "--dry-run", "--keep", "nobody"],
+        ),
+        (
+            "bad_alignment",
+            &["plan", "conv_int8.tflite", "--dry-run", "--align", "12"],
+        ),
+        (
+            "bad_size",
+            &[
+                "plan",
+                "conv_int8.tflite",
+                "--dry-run",
+                "--arena-limit",
+                "lots",
+            ],
+        ),
+    ] {
+        insta::assert_snapshot!(format!("wrong_{name}"), run(folder.path(), args));
+    }
+}
+
+#[test]
+fn arena_limit() {
+    let folder = workplace(&["conv_int8"]);
+    let args = [
+        "plan",
+        "conv_int8.tflite",
+        "-o",
+        "out.tflite",
+        "--arena-limit",
+        "1K",
+    ];
+    insta::assert_snapshot!("over_the_limit", run(folder.path(), &args));
+    assert!(!folder.path().join("out.tflite").exists());
+    let enough = run(
+        folder.path(),
+        &[
+            "plan",
+            "conv_int8.tflite",
+            "-o",
+            "o",
+            "--arena-limit",
+            "64KiB",
+        ],
+    );
+    assert!(enough.starts_with("status: 0"), "{enough}");
+}
+
+#[test]
+fn a_scratch_file_replaces_the_built_in_numbers() {
+    let folder = workplace(&["conv_int8"]);
+    fs::write(folder.path().join("scratch.txt"), "# measured\n0 1024\n").unwrap();
+    fs::write(folder.path().join("wrong.txt"), "0 1024\n99 5\n").unwrap();
+    let args = ["inspect", "conv_int8.tflite", "--scratch", "scratch.txt"];
+    insta::assert_snapshot!("scratch_file", run(folder.path(), &args));
+    let args = ["inspect", "conv_int8.tflite", "--scratch", "wrong.txt"];
+    insta::assert_snapshot!("scratch_file_wrong", run(folder.path(), &args));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arenaplan"))
+        .args(["inspect", "--format", "json"])
+        .arg(common::root("testdata/models"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}

@@ -1,0 +1,117 @@
+//! Models made by the flatbuffers builder: float32 operators over tensors of given sizes.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses a part of it"
+)]
+
+use arenaplan_schema::flatbuffers::FlatBufferBuilder;
+use arenaplan_schema::tflite::{
+    Buffer, BufferArgs, BuiltinOperator, Model, ModelArgs, Operator, OperatorArgs, OperatorCode,
+    OperatorCodeArgs, SubGraph, SubGraphArgs, Tensor, TensorArgs, TensorType,
+};
+
+/// An operator to be: its code, and its tensors by index.
+#[derive(Clone, Debug)]
+pub struct Op {
+    pub code: BuiltinOperator,
+    pub inputs: Vec<i32>,
+    pub outputs: Vec<i32>,
+}
+
+/// One subgraph.
+#[derive(Clone, Debug, Default)]
+pub struct Plain {
+    /// Elements of each tensor, a vector of float32.
+    pub elements: Vec<i32>,
+    pub inputs: Vec<i32>,
+    pub outputs: Vec<i32>,
+    pub ops: Vec<Op>,
+}
+
+impl Plain {
+    /// A new tensor, by its number of elements.
+    pub fn tensor(&mut self, elements: i32) -> i32 {
+        self.elements.push(elements);
+        self.elements.len() as i32 - 1
+    }
+
+    pub fn op(&mut self, code: BuiltinOperator, inputs: &[i32], outputs: &[i32]) {
+        self.ops.push(Op {
+            code,
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+        });
+    }
+
+    /// The file.
+    pub fn finish(&self) -> Vec<u8> {
+        let mut b = FlatBufferBuilder::new();
+        let mut codes: Vec<BuiltinOperator> = Vec::new();
+        let mut operators = Vec::new();
+        for op in &self.ops {
+            let opcode_index = match codes.iter().position(|c| *c == op.code) {
+                Some(at) => at,
+                None => {
+                    codes.push(op.code);
+                    codes.len() - 1
+                }
+            };
+            let inputs = Some(b.create_vector(&op.inputs));
+            let outputs = Some(b.create_vector(&op.outputs));
+            let args = OperatorArgs {
+                opcode_index: opcode_index as u32,
+                inputs,
+                outputs,
+                ..Default::default()
+            };
+            operators.push(Operator::create(&mut b, &args));
+        }
+        let tensors: Vec<_> = self
+            .elements
+            .iter()
+            .enumerate()
+            .map(|(i, &n)| {
+                let shape = Some(b.create_vector(&[n]));
+                let name = Some(b.create_string(&format!("t{i}")));
+                let args = TensorArgs {
+                    shape,
+                    type_: TensorType::FLOAT32,
+                    name,
+                    ..Default::default()
+                };
+                Tensor::create(&mut b, &args)
+            })
+            .collect();
+        let args = SubGraphArgs {
+            tensors: Some(b.create_vector(&tensors)),
+            inputs: Some(b.create_vector(&self.inputs)),
+            outputs: Some(b.create_vector(&self.outputs)),
+            operators: Some(b.create_vector(&operators)),
+            ..Default::default()
+        };
+        let subgraph = SubGraph::create(&mut b, &args);
+        let codes: Vec<_> = codes
+            .iter()
+            .map(|&code| {
+                let args = OperatorCodeArgs {
+                    deprecated_builtin_code: code.0.min(127) as i8,
+                    builtin_code: code,
+                    ..Default::default()
+                };
+                OperatorCode::create(&mut b, &args)
+            })
+            .collect();
+        let empty = Buffer::create(&mut b, &BufferArgs::default());
+        let args = ModelArgs {
+            version: 3,
+            operator_codes: Some(b.create_vector(&codes)),
+            subgraphs: Some(b.create_vector(&[subgraph])),
+            buffers: Some(b.create_vector(&[empty])),
+            ..Default::default()
+        };
+        let model = Model::create(&mut b, &args);
+        b.finish(model, Some("TFL3"));
+        b.finished_data().to_vec()
+    }
+}

@@ -1,0 +1,103 @@
+//! Damaged and hostile files: an error or a right plan, never a panic.
+
+mod common;
+
+use arenaplan::graph::Graph;
+use arenaplan::model::Model;
+use arenaplan::plan::{Options, plan};
+use arenaplan::scratch::Scratch;
+use arenaplan::stored::StoredPlan;
+
+/// Plans `bytes`; a plan that is written must be judged right when the file is read anew.
+fn survives(bytes: &[u8]) -> bool {
+    let Ok(planned) = plan(bytes, &Options::default()) else {
+        return false;
+    };
+    let graph = Graph::read(Model::parse(&planned.file).unwrap()).unwrap();
+    let verdict = StoredPlan::read(&graph).judged(&graph, &Scratch::reference(&graph), 16);
+    if let arenaplan::report::Outcome::Planned { .. } = planned.report.outcome {
+        assert_eq!(verdict.faults, Vec::<String>::new());
+        assert!(verdict.is_right());
+    }
+    true
+}
+
+#[test]
+fn truncated_at_every_length() {
+    let bytes = common::model("diamond_a_int8");
+    assert!(survives(&bytes));
+    for length in 0..bytes.len() {
+        survives(&bytes[..length]);
+    }
+}
+
+#[test]
+fn ten_thousand_byte_flips() {
+    let samples = common::models();
+    let mut random = common::Random::new(1);
+    let (mut planned, mut refused) = (0, 0);
+    for _ in 0..10_000 {
+        let sample = &samples[random.below(samples.len())];
+        let mut bytes = sample.bytes.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len());
+            bytes[at] ^= 1 << random.below(8);
+        }
+        match survives(&bytes) {
+            true => planned += 1,
+            false => refused += 1,
+        }
+    }
+    // Both must occur, or the test would prove nothing.
+    assert!(
+        planned > 1000 && refused > 100,
+        "{planned} planned, {refused} refused"
+    );
+}
+
+/// Bytes in front decide most: the root, vtables, and a graft's own tables. They get more than their share here.
+#[test]
+fn byte_flips_in_planned_files() {
+    let original = common::model("diamond_a_int8");
+    let planned = plan(&original, &Options::default()).unwrap().file;
+    let front = planned.len() - original.len() + 64;
+    let mut random = common::Random::new(2);
+    for _ in 0..3_000 {
+        let mut bytes = planned.clone();
+        let at = random.below(front);
+        bytes[at] = random.next() as u8;
+        survives(&bytes);
+    }
+}
+
+#[test]
+fn each_malformed_file_is_an_error_or_gets_a_right_plan() {
+    for sample in common::malformed() {
+        let ok = survives(&sample.bytes);
+        // A wrong plan is no obstacle to a right one.
+        if sample.name.starts_with("plan_") {
+            assert!(ok, "{}", sample.name);
+        }
+    }
+}
+
+/// `verify` says of each of these plans that it is wrong; all are built so that TFLM refuses, crashes or computes
+/// wrong numbers with them, except those that only waste memory.
+#[test]
+fn wrong_plans_are_found() {
+    let harmless = ["plan_offset_large"];
+    for sample in common::malformed()
+        .iter()
+        .filter(|s| s.name.starts_with("plan_"))
+    {
+        let graph = Graph::read(Model::parse(&sample.bytes).unwrap()).unwrap();
+        let verdict = StoredPlan::read(&graph).judged(&graph, &Scratch::reference(&graph), 16);
+        assert!(verdict.exists(), "{}", sample.name);
+        assert_eq!(
+            verdict.is_right(),
+            harmless.contains(&&*sample.name),
+            "{}: {verdict:?}",
+            sample.name
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Planning changes nothing that it does not own, and can be undone.
+
+mod common;
+
+use arenaplan::plan::{Options, plan};
+use arenaplan::report::Outcome;
+use arenaplan_schema::{patch, view};
+
+fn all() -> Vec<common::Sample> {
+    let mut all = common::models();
+    all.extend(common::shared_models().into_iter().flatten());
+    all
+}
+
+#[test]
+fn strip_gives_the_original_back_and_planning_twice_changes_nothing() {
+    let mut planned = 0;
+    for sample in all() {
+        let once = plan(&sample.bytes, &Options::default()).unwrap();
+        if !matches!(once.report.outcome, Outcome::Planned { .. }) {
+            assert_eq!(
+                once.file, sample.bytes,
+                "{}: nothing planned, yet changed",
+                sample.name
+            );
+            continue;
+        }
+        planned += 1;
+        assert_eq!(
+            patch::strip(&once.file).unwrap(),
+            sample.bytes,
+            "{}",
+            sample.name
+        );
+        let twice = plan(&once.file, &Options::default()).unwrap();
+        assert!(
+            twice.file == once.file,
+            "{}: planning twice differs",
+            sample.name
+        );
+        assert_eq!(twice.report.head_bytes, once.report.head_bytes);
+    }
+    assert!(planned >= 15, "only {planned} models were planned");
+}
+
+/// Planning the planned file with other options replaces the plan instead of piling one on the other.
+#[test]
+fn another_plan_replaces_the_first() {
+    let original = common::model("diamond_a_int8");
+    let linear = Options {
+        solver: "linear".parse().unwrap(),
+        ..Options::default()
+    };
+    let auto = plan(&original, &Options::default()).unwrap();
+    let greedy = Options {
+        solver: "greedy".parse().unwrap(),
+        ..Options::default()
+    };
+    let replaced = plan(&auto.file, &greedy).unwrap();
+    assert_eq!(patch::strip(&replaced.file).unwrap(), original);
+    assert_eq!(replaced.file, plan(&original, &greedy).unwrap().file);
+    // A plan without reuse is worse than none and is dropped; then the file is the original.
+    let dropped = plan(&auto.file, &linear).unwrap();
+    assert!(matches!(
+        dropped.report.outcome,
+        Outcome::WorseThanUnplanned { .. }
+    ));
+    assert_eq!(dropped.file, original);
+    assert_eq!(dropped.report.head_bytes, dropped.report.greedy_head_bytes);
+}
+
+/// Where a buffer's data starts decides whether a kernel may use wide loads on it.
+#[test]
+fn every_buffer_keeps_its_alignment() {
+    for sample in all() {
+        let planned = plan(&sample.bytes, &Options::default()).unwrap().file;
+        let places = |bytes: &[u8]| -> Vec<Option<usize>> {
+            let model = view::Model::new(bytes).unwrap();
+            let at = |data: &[u8]| data.as_ptr() as usize - bytes.as_ptr() as usize;
+            model
+                .buffers()
+                .unwrap()
+                .into_iter()
+                .map(|b| b.unwrap().data().unwrap().filter(|d| !d.is_empty()).map(at))
+                .collect()
+        };
+        let (before, after) = (places(&sample.bytes), places(&planned));
+        for (i, (b, a)) in before.iter().zip(&after).enumerate() {
+            let (Some(b), Some(a)) = (b, a) else {
+                assert_eq!(b, a, "{}: buffer {i}", sample.name);
+                continue;
+            };
+            let align = |at: usize| 1 << at.trailing_zeros().min(6);
+            assert!(
+                align(*a) >= align(*b),
+                "{}: buffer {i} was at {b}, is at {a}",
+                sample.name
+            );
+        }
+    }
+}
+
+/// The bar for MLPerf Tiny's visual wake words model: at most 1 KB in the file.
+#[test]
+fn a_plan_is_small() {
+    let Some(models) = common::shared_models() else {
+        return;
+    };
+    let vww = models.iter().find(|m| m.name == "vww_96_int8").unwrap();
+    let planned = plan(&vww.bytes, &Options::default()).unwrap();
+    let added = planned.file.len() - vww.bytes.len();
+    assert!(added <= 1024, "the plan adds {added} bytes");
+}
+
+/// A file that something else changed after planning cannot be restored, but can be planned again.
+#[test]
+fn a_changed_file_is_planned_as_it_is() {
+    let original = common::model("diamond_a_int8");
+    let mut changed = plan(&original, &Options::default()).unwrap().file;
+    // A weight: data of the largest constant.
+    let at = {
+        let model = view::Model::new(&changed).unwrap();
+        let largest = model
+            .buffers()
+            .unwrap()
+            .into_iter()
+            .filter_map(|b| b.unwrap().data().unwrap())
+            .max_by_key(|d| d.len())
+            .unwrap();
+        largest.as_ptr() as usize - changed.as_ptr() as usize
+    };
+    changed[at] ^= 0x55;
+    assert_eq!(
+        patch::strip(&changed),
+        Err(patch::PatchError::ChangedContent)
+    );
+    let again = plan(&changed, &Options::default()).unwrap();
+    assert!(
+        again
+            .report
+            .warnings
+            .iter()
+            .any(|w| w.contains("changed after planning"))
+    );
+    assert_eq!(patch::strip(&again.file).unwrap(), changed);
+    assert_eq!(
+        plan(&again.file, &Options::default()).unwrap().file,
+        again.file
+    );
+}
