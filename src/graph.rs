@@ -54,7 +54,7 @@ pub enum Storage {
     ResourceHandle,
     /// No bytes at all (a dimension is 0).
     Empty,
-    /// A dimension of -1 in `shape`: the size is known only at run time.
+    /// A dimension of -1 in `shape`: the size is known only at run time, and left to the device.
     DynamicShape,
     /// A type without a fixed element size (STRING, VARIANT, or one newer than this tool).
     UnknownType,
@@ -75,7 +75,8 @@ pub struct Tensor<'a> {
     pub ty: tflite::TensorType,
     /// `shape` as stored; empty for a scalar.
     pub shape: Vec<i32>,
-    /// Bytes by TFLM's count: product of the dimensions times the element size. 0 where that is unknown.
+    /// Bytes by TFLM's count: product of the dimensions times the element size. 0 where that is unknown. A RESHAPE's
+    /// output with one open dimension has the bytes of its input.
     pub bytes: u64,
     /// Where those bytes live.
     pub storage: Storage,
@@ -87,6 +88,15 @@ impl Tensor<'_> {
     /// Whether the planner places this tensor in the arena's head.
     pub fn is_planned(&self) -> bool {
         self.storage == Storage::Arena
+    }
+
+    /// Whether TFLM gives this tensor room in the head although no plan has an offset for it: a constant that it
+    /// cannot read, or an open shape that it can fill in.
+    pub fn is_left_to_tflm(&self) -> bool {
+        matches!(
+            self.storage,
+            Storage::OutsideConstant | Storage::DynamicShape
+        ) && self.bytes != 0
     }
 
     /// The dimension at `axis`, counted from the end when negative, or 1 outside the shape.
@@ -261,6 +271,7 @@ impl<'a> Graph<'a> {
                     }
                 }
             }
+            graph.size_open_reshapes(&operators);
             graph.check_order(&inputs, &operators)?;
             graph.subgraphs.push(Subgraph {
                 name: table.name().unwrap_or(""),
@@ -272,6 +283,32 @@ impl<'a> Graph<'a> {
             });
         }
         Ok(graph)
+    }
+
+    /// TFLM's RESHAPE fills in one open dimension of its output from the size of its input (`reshape_common.cc`), and
+    /// so can give that tensor room.
+    fn size_open_reshapes(&mut self, operators: &[Operator<'a>]) {
+        for op in operators
+            .iter()
+            .filter(|o| o.code == tflite::BuiltinOperator::RESHAPE)
+        {
+            let (Some(&Some(input)), [output]) = (op.inputs.first(), &op.outputs[..]) else {
+                continue;
+            };
+            let input = self.tensor(input);
+            let (ty, bytes) = (input.ty, input.bytes);
+            let output = &mut self.tensors[output.index()];
+            let open = output.shape.iter().filter(|&&d| d == -1).count();
+            let others = output.shape.iter().filter(|&&d| d != -1);
+            let known = others
+                .map(|&d| u64::try_from(d).ok())
+                .try_fold(1u64, |n, d| n.checked_mul(d?));
+            if output.storage == Storage::DynamicShape && open == 1 && ty == output.ty {
+                let element = arenaplan_schema::names::tensor_type_size(ty).map_or(0, u64::from);
+                let fits = known.is_some_and(|n| n > 0 && bytes % (n * element.max(1)) == 0);
+                output.bytes = if fits { bytes } else { 0 };
+            }
+        }
     }
 
     /// Refuses an operator that reads what only itself or a later one writes: nothing could run that.

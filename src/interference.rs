@@ -10,7 +10,7 @@ use arenaplan_solver::{Buffer, Lifetime, Problem};
 use petgraph::visit::EdgeRef;
 
 use crate::error::Error;
-use crate::graph::{Graph, OpId, Storage, TensorId};
+use crate::graph::{Graph, OpId, TensorId};
 use crate::lifetimes::{Lifetimes, Span};
 use crate::scratch::Scratch;
 
@@ -44,7 +44,7 @@ pub struct Rules<'r> {
     pub align: u64,
     /// Sizes are rounded up to a multiple of this: 16 for TFLM, which rounds whatever the plan says.
     pub granule: u64,
-    /// Also what the device places itself around the plan: this scratch memory, and constants that TFLM cannot read.
+    /// Also what the device places itself around the plan: this scratch memory, and tensors without an offset.
     /// `None` leaves all that out.
     pub online: Option<&'r Scratch>,
     /// Tensors that stay alive to the end of the model.
@@ -75,9 +75,8 @@ impl Interference {
                 fixed: None,
             });
         };
-        let outside = |s| rules.online.is_some() && s == Storage::OutsideConstant;
         for tensor in &graph.tensors {
-            if !tensor.is_planned() && !(outside(tensor.storage) && tensor.bytes != 0) {
+            if !tensor.is_planned() && (rules.online.is_none() || !tensor.is_left_to_tflm()) {
                 continue;
             }
             let mut span = lifetimes.tensor(tensor.id);

@@ -387,7 +387,7 @@ pub(crate) fn warnings(graph: &Graph<'_>, lifetimes: &Lifetimes, scratch: &Scrat
             Storage::DynamicShape => {
                 let shape: Vec<_> = tensor.shape.iter().map(i32::to_string).collect();
                 format!(
-                    "has the shape [{}]: a size that is known only at run time cannot be planned",
+                    "has the shape [{}]: a size that is known only at run time cannot be planned (-1, left to the device)",
                     shape.join(", ")
                 )
             }

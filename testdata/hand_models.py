@@ -529,6 +529,24 @@ def unknown_shape_float32(_):
     return net.write()
 
 
+@good("RESHAPE with one open dimension in its output's shape: TFLM fills it in and gives the tensor memory")
+def reshape_open_float32(_):
+    net = Net()
+    x = net.tensor([1, 128], name="x")
+    shape = net.tensor([2], I32, np.array([-1, 32], np.int32))
+    y = net.tensor([-1, 32], name="open")
+    options = S.ReshapeOptionsT()
+    options.newShape = [-1, 32]
+    net.op(OP.RESHAPE, [net.unary(OP.RELU, x), shape], [y], options)
+    z = net.tensor([1, 128])
+    back = net.tensor([2], I32, np.array([1, 128], np.int32))
+    options = S.ReshapeOptionsT()
+    options.newShape = [1, 128]
+    net.op(OP.RESHAPE, [y, back], [z], options)
+    net.ends([x], [net.unary(OP.TANH, z)])
+    return net.write()
+
+
 @good("a zero-size tensor (CONCATENATION with an empty input)")
 def zero_size_float32(_):
     net = Net()

@@ -5,8 +5,8 @@ use arenaplan::graph::Graph;
 use arenaplan::model::Model;
 use arenaplan::scratch::Scratch;
 use arenaplan::tflm::room::arena_bytes;
-use arenaplan::tflm::tail::{Width, known_in_tflm, tail_bytes};
 use arenaplan::tflm::simulate;
+use arenaplan::tflm::tail::{Width, known_in_tflm, tail_bytes};
 use arenaplan_schema::flatbuffers::{FlatBufferBuilder, WIPOffset};
 use arenaplan_schema::tflite::{
     self, Buffer, BufferArgs, BuiltinOperator, ModelArgs, Operator, OperatorArgs, OperatorCode,
@@ -29,7 +29,11 @@ struct Case<'a> {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    include_str!("kernels.txt").lines().filter(|l| !l.starts_with('#')).map(case).collect()
+    include_str!("kernels.txt")
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+        .map(case)
+        .collect()
 }
 
 fn case(line: &str) -> Case<'_> {
@@ -55,7 +59,9 @@ fn case(line: &str) -> Case<'_> {
 }
 
 fn code(name: &str) -> BuiltinOperator {
-    let known = BuiltinOperator::ENUM_VALUES.iter().find(|c| c.variant_name() == Some(name));
+    let known = BuiltinOperator::ENUM_VALUES
+        .iter()
+        .find(|c| c.variant_name() == Some(name));
     known.copied().unwrap_or(BuiltinOperator::CUSTOM)
 }
 
@@ -96,7 +102,9 @@ fn map(options: &[(&str, i32)]) -> Vec<u8> {
     put(&mut bytes, 4);
     put(&mut bytes, options.len() as i32);
     let values = bytes.len();
-    options.iter().for_each(|&(_, value)| put(&mut bytes, value));
+    options
+        .iter()
+        .for_each(|&(_, value)| put(&mut bytes, value));
     bytes.extend(vec![1 << 2 | 2; options.len()]);
     let distance = bytes.len() - values;
     put(&mut bytes, distance as i32);
@@ -122,19 +130,32 @@ impl File<'_> {
         let plain = text.trim_end_matches(['!', '~']);
         let (plain, scales) = plain.split_once('/').unwrap_or((plain, "0"));
         let (name, shape) = plain.split_once(':').unwrap();
-        let shape: Vec<i32> =
-            shape.split(',').filter(|d| !d.is_empty()).map(|d| d.parse().unwrap()).collect();
+        let shape: Vec<i32> = shape
+            .split(',')
+            .filter(|d| !d.is_empty())
+            .map(|d| d.parse().unwrap())
+            .collect();
         let scales = vec![0.5f32; scales.parse().unwrap()];
         let quantization = (!scales.is_empty()).then(|| {
             let zero_point = Some(b.create_vector(&vec![0i64; scales.len()]));
             let scale = Some(b.create_vector(&scales));
             QuantizationParameters::create(
                 b,
-                &QuantizationParametersArgs { scale, zero_point, ..Default::default() },
+                &QuantizationParametersArgs {
+                    scale,
+                    zero_point,
+                    ..Default::default()
+                },
             )
         });
         let data = text.ends_with('!').then(|| b.create_vector(&[0u8; 16]));
-        self.buffers.push(Buffer::create(b, &BufferArgs { data, ..Default::default() }));
+        self.buffers.push(Buffer::create(
+            b,
+            &BufferArgs {
+                data,
+                ..Default::default()
+            },
+        ));
         let shape = Some(b.create_vector(&shape));
         let args = TensorArgs {
             shape,
@@ -156,12 +177,21 @@ impl File<'_> {
 fn build(case: &Case<'_>) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let buffers = vec![Buffer::create(&mut builder, &BufferArgs::default())];
-    let mut file = File { builder, buffers, tensors: Vec::new(), graph_inputs: Vec::new() };
+    let mut file = File {
+        builder,
+        buffers,
+        tensors: Vec::new(),
+        graph_inputs: Vec::new(),
+    };
     let inputs: Vec<i32> = case.inputs.iter().map(|t| file.tensor(t, true)).collect();
     let outputs: Vec<i32> = case.outputs.iter().map(|t| file.tensor(t, false)).collect();
-    let File { builder: mut b, buffers, tensors, graph_inputs } = file;
-    let custom_options =
-        (!case.options.is_empty()).then(|| b.create_vector(&map(&case.options)));
+    let File {
+        builder: mut b,
+        buffers,
+        tensors,
+        graph_inputs,
+    } = file;
+    let custom_options = (!case.options.is_empty()).then(|| b.create_vector(&map(&case.options)));
     let args = OperatorArgs {
         inputs: Some(b.create_vector(&inputs)),
         outputs: Some(b.create_vector(&outputs)),
@@ -222,7 +252,12 @@ fn scratch_makes_the_head_what_tflm_reports() {
 #[test]
 fn tail_is_what_tflm_reports() {
     each(|case, graph, _| {
-        assert_eq!(tail_bytes(graph, Width::Bits64).bytes, case.tail_64, "{}", case.line);
+        assert_eq!(
+            tail_bytes(graph, Width::Bits64).bytes,
+            case.tail_64,
+            "{}",
+            case.line
+        );
         let tail = tail_bytes(graph, Width::Bits32);
         assert_eq!(tail.bytes, case.tail_32, "32 bits: {}", case.line);
         let sections = tail.allocator
@@ -245,11 +280,19 @@ fn arena_is_the_smallest_that_works_or_a_little_more() {
     let range = |smallest: u64| smallest..=smallest + 48;
     each(|case, graph, scratch| {
         let arena = arena_bytes(graph, case.head, scratch.len(), Width::Bits64);
-        assert!(range(case.arena_64).contains(&arena), "{arena}: {}", case.line);
+        assert!(
+            range(case.arena_64).contains(&arena),
+            "{arena}: {}",
+            case.line
+        );
         let arena = arena_bytes(graph, case.head, scratch.len(), Width::Bits32);
         // The head there has room for larger pointers.
         let smallest = case.arena_32;
-        assert!((smallest..=smallest + 48).contains(&arena), "32 bits, {arena}: {}", case.line);
+        assert!(
+            (smallest..=smallest + 48).contains(&arena),
+            "32 bits, {arena}: {}",
+            case.line
+        );
     });
 }
 
@@ -267,7 +310,10 @@ fn every_operator_of_the_table_is_known_and_no_other() {
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         let operator = graph.operators().next().unwrap();
         assert!(!known_in_tflm(operator));
-        assert_eq!(tail_bytes(&graph, Width::Bits64).unknown_operators, [operator.id]);
+        assert_eq!(
+            tail_bytes(&graph, Width::Bits64).unknown_operators,
+            [operator.id]
+        );
         // What the package needed for an operator without options and data (ROUND, one input, one output).
         assert_eq!(tail_bytes(&graph, Width::Bits64).bytes, 752);
     }
@@ -276,7 +322,13 @@ fn every_operator_of_the_table_is_known_and_no_other() {
 #[test]
 fn absurd_options_do_not_overflow() {
     let huge = i32::MAX;
-    for name in ["SignalRfft", "SignalFramer", "SignalDelay", "SignalStacker", "SignalFilterBank"] {
+    for name in [
+        "SignalRfft",
+        "SignalFramer",
+        "SignalDelay",
+        "SignalStacker",
+        "SignalFilterBank",
+    ] {
         for options in [[huge, huge, huge, huge], [-1; 4], [0; 4], [7, huge, 0, 1]] {
             let [a, b, c, d] = options;
             let line = format!("0 0 0 0 0 {name} i16:2,160 > i16:2,160 a={a} b={b} c={c} d={d}");

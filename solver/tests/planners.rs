@@ -1,6 +1,9 @@
 //! The planners against sources that share nothing with them: TFLM's rules written down again,
 //! exhaustive search, and problems whose best height is known.
 
+// Helpers outside of test functions panic as well.
+#![allow(clippy::unwrap_used)]
+
 use arenaplan_solver::generate::{self, Shape};
 use arenaplan_solver::{
     Buffer, BufferId, Conflict, Error, Lifetime, Limits, Placement, Planner, Problem, Violation,
@@ -175,7 +178,7 @@ fn verify_against_brute_force(problem: &Problem, what: &str) -> bool {
 
 #[test]
 fn greedy_places_as_tflm_does() {
-    for seed in 0..2000 {
+    for seed in 0..10_000 {
         let shape = Shape {
             buffers: 1 + seed as usize % 12,
             times: 1 + (seed % 9) as i32,
@@ -224,9 +227,9 @@ fn greedy_takes_contradictory_fixed_offsets_as_tflm_does() {
 #[test]
 fn small_interval_problems_against_brute_force() {
     let mut optimal = 0;
-    for seed in 0..500 {
+    for seed in 0..3000 {
         let shape = Shape {
-            buffers: 2 + seed as usize % 5,
+            buffers: 2 + seed as usize % 6,
             times: 2 + (seed % 6) as i32,
             align: if seed % 3 == 0 { 4 } else { 1 },
             fixed_percent: if seed % 5 == 0 { 25 } else { 0 },
@@ -238,16 +241,16 @@ fn small_interval_problems_against_brute_force() {
         }
     }
     assert!(
-        optimal > 400,
+        optimal > 2500,
         "only {optimal} problems had a solution to look at"
     );
 }
 
 #[test]
 fn small_overlapping_problems_against_brute_force() {
-    for seed in 0..500 {
+    for seed in 0..3000 {
         let shape = Shape {
-            buffers: 2 + seed as usize % 5,
+            buffers: 2 + seed as usize % 6,
             times: 2 + (seed % 5) as i32,
             align: if seed % 4 == 0 { 4 } else { 1 },
             fixed_percent: if seed % 5 == 0 { 25 } else { 0 },
@@ -285,7 +288,7 @@ fn pushing_down_loses_nothing() {
 fn auto_finds_most_best_heights() {
     // Random small problems are often above their bound, so this is about the search.
     let (mut found, mut total) = (0, 0);
-    for seed in 10_000..10_150 {
+    for seed in 10_000..10_400 {
         let shape = Shape {
             buffers: 7,
             times: 7,

@@ -13,11 +13,15 @@
 //!
 //! Rules: `micro_allocator.cc` (`CommitStaticMemoryPlan`, `FinishPrepareNodeAllocations`), `micro_allocation_info.cc`,
 //! `greedy_memory_planner.h`, `single_arena_buffer_allocator.cc`. No reference kernel uses temporaries while it runs.
+//!
+//! TFLM does not notice when what a kernel keeps grows into the temporaries of the same `Prepare`, and reads damaged
+//! ones. Such an arena may seem to work; here both are counted, so the prediction can be a little above it (48 bytes
+//! at most on TFLM's kernels one by one, with BATCH_MATMUL).
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use super::tail::{Walk, Width, quantized_channels, tail_bytes_with};
-use crate::graph::{Graph, Operator, Storage, TensorId};
+use crate::graph::{Graph, Operator, TensorId};
 
 /// Scratch requests that TFLM keeps room for beyond those already made: `kMaxScratchBuffersPerOp`.
 const SPARE_REQUESTS: u64 = 12;
@@ -53,11 +57,10 @@ pub fn arena_bytes(graph: &Graph<'_>, head: u64, scratch_count: usize, width: Wi
 fn planning_temporaries(graph: &Graph<'_>, scratch_count: usize, width: Width) -> u64 {
     let scratch = scratch_count as u64;
     // What takes part in the plan: see `simulate`.
-    let planned = graph.tensors.iter().filter(|t| match t.storage {
-        Storage::Arena => true,
-        Storage::OutsideConstant => t.bytes != 0,
-        _ => false,
-    });
+    let planned = graph
+        .tensors
+        .iter()
+        .filter(|t| t.is_planned() || t.is_left_to_tflm());
     let buffers = planned.count() as u64 + scratch;
     let pointer = width.pointer();
     let mut temp = Temp(request_bytes(width) * (scratch + SPARE_REQUESTS));

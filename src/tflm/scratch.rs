@@ -112,18 +112,19 @@ fn detection(op: &Operator<'_>, boxes: &Tensor<'_>, scores: &Tensor<'_>) -> Opti
     let n = dim(boxes, 1)?;
     let floats = words(n, 4);
     let per_detection = floats.saturating_mul(detections);
+    let all_scores = words(dim(scores, 1)?, 4).saturating_mul(dim(scores, 2)?);
     Some(vec![
-        n,                                                         // which boxes are still candidates
-        words(n, 16),                                              // decoded boxes
-        words(dim(scores, 1)?, 4).saturating_mul(dim(scores, 2)?), // dequantized scores
-        floats,                                                    // scores of one class
-        floats,                                                    // scores kept
-        per_detection,                                             // scores after suppression
-        per_detection,                                             // the same, sorted
-        floats,                                                    // indices kept
-        per_detection,                                             // indices, sorted
-        floats.saturating_mul(detections.max(classes)),            // room to sort in
-        floats.saturating_mul(detections.min(n)),                  // boxes selected
+        n,                                              // which boxes are still candidates
+        words(n, 16),                                   // boxes, decoded
+        all_scores,                                     // scores, dequantized
+        floats,                                         // scores of one class
+        floats,                                         // scores kept
+        per_detection,                                  // scores after suppression
+        per_detection,                                  // the same, sorted
+        floats,                                         // indices kept
+        per_detection,                                  // indices, sorted
+        floats.saturating_mul(detections.max(classes)), // room to sort in
+        floats.saturating_mul(detections.min(n)),       // boxes selected
     ])
 }
 

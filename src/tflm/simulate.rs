@@ -86,11 +86,8 @@ pub fn simulate(
     for tensor in &graph.tensors {
         let entry = offline.map_or(-1, |o| o[tensor.id.index()]);
         let takes_part = match tensor.storage {
-            Storage::Arena => true,
-            // No data inside the file is no data to TFLM, which then gives the constant memory of its own.
-            Storage::OutsideConstant => tensor.bytes != 0,
             Storage::Variable => entry != -1 && tensor.bytes != 0,
-            _ => false,
+            _ => tensor.is_planned() || tensor.is_left_to_tflm(),
         };
         if !takes_part {
             continue;
