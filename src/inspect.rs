@@ -5,7 +5,7 @@ use crate::graph::{Graph, OpId, TensorId};
 use crate::lifetimes::{Lifetimes, Span, Visit};
 use crate::plan::Options;
 use crate::report::Report;
-use crate::scratch::Scratch;
+use crate::scratch::{Request, Scratch};
 use crate::stored::{StoredPlan, Verdict};
 use crate::tflm::{self, ALIGNMENT};
 
@@ -31,6 +31,8 @@ pub struct Peak {
     pub bytes: u64,
     /// Tensors alive, largest first.
     pub tensors: Vec<TensorId>,
+    /// Scratch requests alive, largest first.
+    pub scratch: Vec<Request>,
 }
 
 /// A model taken apart.
@@ -99,6 +101,13 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         .filter(|t| t.is_planned() && lifetimes.tensor(t.id).contains(clock))
         .collect();
     alive.sort_by_key(|t| (std::cmp::Reverse(t.bytes), t.id));
+    let mut requests: Vec<_> = scratch
+        .requests()
+        .iter()
+        .copied()
+        .filter(|r| r.bytes > 0 && lifetimes.operator(r.operator).contains(clock))
+        .collect();
+    requests.sort_by_key(|r| (std::cmp::Reverse(r.bytes), r.operator, r.index));
     let peak = Peak {
         clock,
         operator: lifetimes
@@ -109,6 +118,7 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
             .map(|v| v.operator),
         bytes: live.at(clock) + live_scratch.at(clock),
         tensors: alive.iter().map(|t| t.id).collect(),
+        scratch: requests,
     };
 
     let stored = StoredPlan::read(graph).judged(graph, &scratch, options.align);

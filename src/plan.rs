@@ -95,7 +95,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let job = Job::new(&graph, options)?;
 
     let unplanned = tflm::simulate(&graph, &job.scratch, None)?;
-    let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, job.align_of_foreign());
+    let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, tflm::ALIGNMENT);
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
         let outcome = Outcome::CompiledOffsets {
             operator: op.label(),
@@ -218,11 +218,6 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             online,
             warnings,
         })
-    }
-
-    /// Plans of other tools are held to what kernels need, TFLM's own alignment.
-    fn align_of_foreign(&self) -> u64 {
-        tflm::ALIGNMENT
     }
 
     fn rules<'r>(&'r self, online: Option<&'r Scratch>) -> Rules<'r> {

@@ -3,7 +3,6 @@
 use arenaplan_schema::view;
 
 use crate::check;
-use crate::error::Error;
 use crate::graph::{Graph, Storage};
 use crate::model::PLAN_METADATA;
 use crate::plan::{entries_read_for_variables, layout};
@@ -152,12 +151,4 @@ impl Verdict {
     pub fn fault(&self) -> Option<&str> {
         self.faults.first().map(String::as_str)
     }
-}
-
-/// Reads and judges the plan in a file with the scratch memory of the reference kernels.
-///
-/// # Errors
-/// The file cannot be read as a model.
-pub fn verify(graph: &Graph<'_>, scratch: &Scratch, align: u64) -> Result<Verdict, Error> {
-    Ok(StoredPlan::read(graph).judged(graph, scratch, align))
 }

@@ -1,4 +1,9 @@
 //! The command line as a user meets it: exit status, standard output, standard error.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 #![cfg(feature = "cli")]
 
 mod common;

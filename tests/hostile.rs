@@ -1,4 +1,9 @@
 //! Damaged and hostile files: an error or a right plan, never a panic.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 mod common;
 

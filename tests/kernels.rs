@@ -1,5 +1,10 @@
 //! What TFLM's kernels keep and need, operator by operator: predictions against `tests/kernels.txt`, recorded from the
 //! real TensorFlow Lite Micro.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 use arenaplan::graph::Graph;
 use arenaplan::model::Model;

@@ -1,4 +1,9 @@
 //! The figures of the README are what the program computes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 mod common;
 

@@ -1,4 +1,9 @@
 //! Planning changes nothing that it does not own, and can be undone.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 mod common;
 

@@ -1,5 +1,10 @@
 //! Large models: still planned, still right, and in a time that nobody minds. Run with `--release -- --nocapture` for
 //! the time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 #[path = "common/build.rs"]
 mod build;

@@ -1,5 +1,10 @@
 //! Predictions against what the real TensorFlow Lite Micro reported: `testdata/wheel.json`, recorded with the
 //! `tflite-micro` wheel (64 bits, reference kernels) by `tests/oracle/golden.py`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 #![cfg(feature = "cli")]
 
 mod common;

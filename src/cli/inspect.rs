@@ -40,6 +40,7 @@ struct PeakDetail {
     operator: Option<String>,
     bytes: u64,
     tensors: Vec<String>,
+    scratch: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -187,6 +188,18 @@ fn detail(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detai
                 .iter()
                 .map(|&t| graph.tensor(t).label())
                 .collect(),
+            scratch: seen
+                .peak
+                .scratch
+                .iter()
+                .map(|r| {
+                    format!(
+                        "{} bytes of {}",
+                        r.bytes,
+                        graph.operator(r.operator).label()
+                    )
+                })
+                .collect(),
         },
         operator_list: operator_list.collect(),
         tensor_list: tensor_list.collect(),
@@ -267,6 +280,13 @@ fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String
             span.last
         ));
     }
+    for request in &seen.peak.scratch {
+        text.push_str(&format!(
+            "  {:>12}  scratch memory of {}\n",
+            thousands(request.bytes.next_multiple_of(ALIGNMENT)),
+            graph.operator(request.operator).label()
+        ));
+    }
     let mut line = |what: &str, bytes: u64| {
         text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
     };
@@ -285,6 +305,7 @@ fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String
         ),
     }
     line("tail, estimated", arena.tail_bytes);
+    line("above it while TFLM plans", arena.planning_bytes);
     line("arena to reserve", arena.arena_bytes);
     for fault in &seen.stored.faults {
         text.push_str(&format!("the stored plan is wrong: {fault}\n"));

@@ -62,7 +62,9 @@ pub(super) fn destinations(
                 .map(|s| Destination::File(s.path.clone()))
                 .collect()
         }
-        _ => bail!("say where to write: -o FILE, --out-dir DIR, or --in-place"),
+        _ => bail!(
+            "say where to write: -o FILE, --out-dir DIR, or --in-place; plan --dry-run only reports"
+        ),
     };
     for (i, destination) in all.iter().enumerate() {
         if let Some(j) = all[..i].iter().position(|d| d == destination) {

@@ -34,10 +34,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
     let destinations = if args.dry_run {
         None
     } else {
-        Some(
-            output::destinations(&args.output, &sources)
-                .context("nowhere to write the plan to (--dry-run only reports)")?,
-        )
+        Some(output::destinations(&args.output, &sources)?)
     };
     let options = Options {
         solver: args.solver,
@@ -212,7 +209,15 @@ fn single(row: &Row, bits: Bits) -> String {
         arena.tail_bytes,
         &format!("estimate for a {width} device"),
     );
-    line("arena to reserve", arena.arena_bytes, "");
+    let note = if arena.planning_bytes > report.head_bytes {
+        format!(
+            "{} above the tail are needed while TFLM plans",
+            thousands(arena.planning_bytes)
+        )
+    } else {
+        String::new()
+    };
+    line("arena to reserve", arena.arena_bytes, &note);
     if !report.tail_is_complete {
         text.push_str("  the tail does not count what operators unknown to TFLM allocate\n");
     }
