@@ -21,7 +21,7 @@ use crate::lifetimes::{Lifetimes, NEVER};
 use crate::model::Model;
 use crate::report::{Outcome, Report, Sizes};
 use crate::scratch::Scratch;
-use crate::stored::StoredPlan;
+use crate::stored::{StoredPlan, Verdict};
 use crate::target::Target;
 use crate::tflm::{self, Simulation};
 
@@ -95,31 +95,9 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let job = Job::new(&graph, options)?;
 
     let unplanned = tflm::simulate(&graph, &job.scratch, None)?;
-    let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, tflm::ALIGNMENT);
+    let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, tflm::ALIGNMENT, &job.keep);
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
-        let outcome = Outcome::CompiledOffsets {
-            operator: op.label(),
-        };
-        let mut report = Report::of_file(
-            &graph,
-            options,
-            &job.lifetimes,
-            &job.scratch,
-            &foreign,
-            &unplanned,
-        )?;
-        report.outcome = outcome;
-        report.warnings.extend(match foreign.exists() {
-            true => foreign
-                .faults
-                .iter()
-                .map(|f| format!("the plan in the file is wrong: {f}"))
-                .collect(),
-            false => vec![format!(
-                "{} needs the plan that its compiler writes, and there is none",
-                op.label()
-            )],
-        });
+        let report = job.report_compiled(&op.label(), &unplanned, &foreign)?;
         return Ok(Planned {
             file: original.to_vec(),
             report,
@@ -132,38 +110,31 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     report
         .warnings
         .extend(changed.map(|e| format!("{e}; its plan is replaced by a new one on top")));
-    let mut file = None;
-    if candidate.offsets.iter().all(|&o| o == -1) {
-        report.outcome = Outcome::NothingToPlan;
-        report.describe_head(&unplanned, false);
-    } else if let Some(old) = foreign
-        .head_if_right()
-        .filter(|&head| head < candidate.simulation.head)
-    {
-        report.outcome = Outcome::ForeignPlanKept;
-        report.head_bytes = old;
-        report.optimal = old == report.sizes.bound_with_scratch_bytes;
-    } else if candidate.simulation.head > unplanned.head {
-        report.outcome = Outcome::WorseThanUnplanned {
-            head_bytes: candidate.simulation.head,
-        };
-        report.describe_head(&unplanned, false);
-    } else {
-        if let Some(fault) = foreign.fault() {
-            report.warnings.push(format!(
-                "the plan that was in the file is wrong and is replaced: {fault}"
-            ));
+    report.warnings.extend(
+        foreign.fault().map(|fault| {
+            format!("the plan that was in the file is wrong and is replaced: {fault}")
+        }),
+    );
+    report.outcome = job.choose(&unplanned, &foreign, &candidate);
+    let file = match report.outcome {
+        Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
+        Outcome::ForeignPlanKept => {
+            report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
+            report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
+            original.to_vec()
         }
-        report.outcome = Outcome::Planned {
-            replaced: foreign.exists(),
-        };
-        file = Some(job.write(&original, &candidate)?);
-    }
+        _ => {
+            report.describe_head(&unplanned, false);
+            // What another tool wrote into the file is no better than nothing, or it would have been kept.
+            if foreign.exists() {
+                job.write(&original, None)?
+            } else {
+                original.to_vec()
+            }
+        }
+    };
     report.finish(&graph, &job.scratch);
-    Ok(Planned {
-        file: file.unwrap_or_else(|| original.to_vec()),
-        report,
-    })
+    Ok(Planned { file, report })
 }
 
 /// A plan with what TFLM makes of it.
@@ -297,6 +268,57 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
     }
 
+    /// Whether our plan, the one in the file, or none gives TFLM the smallest head. Ours wins against an equal one, and
+    /// whatever does not keep what the user asked for is out.
+    fn choose(&self, unplanned: &Simulation, foreign: &Verdict, ours: &Candidate) -> Outcome {
+        let none = check::check(self.graph, &layout(unplanned, 1, &self.keep))
+            .is_empty()
+            .then_some(unplanned.head);
+        let theirs = foreign
+            .head_if_right()
+            .filter(|_| self.options.online.is_empty());
+        let ours_head = ours.simulation.head;
+        if ours.offsets.iter().all(|&o| o == -1) {
+            Outcome::NothingToPlan
+        } else if theirs.is_some_and(|t| t < ours_head && none.is_none_or(|n| t <= n)) {
+            Outcome::ForeignPlanKept
+        } else if none.is_some_and(|n| n < ours_head) {
+            Outcome::WorseThanUnplanned {
+                head_bytes: ours_head,
+            }
+        } else {
+            Outcome::Planned {
+                replaced: foreign.exists(),
+            }
+        }
+    }
+
+    /// The report of a model whose operator has arena offsets compiled in.
+    fn report_compiled(
+        &self,
+        operator: &str,
+        unplanned: &Simulation,
+        foreign: &Verdict,
+    ) -> Result<Report, Error> {
+        let (graph, lifetimes, scratch) = (self.graph, &self.lifetimes, &self.scratch);
+        let mut report =
+            Report::of_file(graph, self.options, lifetimes, scratch, foreign, unplanned)?;
+        report.outcome = Outcome::CompiledOffsets {
+            operator: operator.to_owned(),
+        };
+        let faults = foreign
+            .faults
+            .iter()
+            .map(|f| format!("the plan in the file is wrong: {f}"));
+        report.warnings.extend(faults);
+        if !foreign.exists() {
+            report.warnings.push(format!(
+                "{operator} needs the plan that its compiler writes, and there is none"
+            ));
+        }
+        Ok(report)
+    }
+
     fn report(&self, unplanned: &Simulation, candidate: &Candidate) -> Result<Report, Error> {
         let sizes = Sizes::of(self.graph, &self.lifetimes, &self.scratch, &self.keep)?;
         let mut report = Report::new(self.graph, self.options, sizes);
@@ -308,10 +330,11 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         Ok(report)
     }
 
-    /// Grafts the plan, then reads it back the way a device does and undoes it, before anyone gets the bytes.
-    fn write(&self, original: &[u8], candidate: &Candidate) -> Result<Vec<u8>, Error> {
+    /// Grafts the plan, or takes another tool's out, then reads the file back the way a device does and undoes it, before
+    /// anyone gets the bytes.
+    fn write(&self, original: &[u8], offsets: Option<&[i32]>) -> Result<Vec<u8>, Error> {
         let edit = patch::Edit {
-            plan: Some(candidate.offsets.clone()),
+            plan: offsets.map(<[i32]>::to_vec),
             operator_order: Vec::new(),
             stamp: patch::Stamp {
                 tool_version: env!("CARGO_PKG_VERSION").into(),
@@ -324,11 +347,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let view =
             arenaplan_schema::view::Model::new(&file).map_err(|e| internal(e.to_string()))?;
         let read = view.offline_plan().map_err(|e| internal(e.to_string()))?;
-        if !read.is_some_and(|p| {
-            p.offsets()
-                .into_iter()
-                .eq(candidate.offsets.iter().copied())
-        }) {
+        let read: Option<Vec<i32>> = read.map(|p| p.offsets().into_iter().collect());
+        if read.as_deref() != offsets {
             return Err(internal(
                 "the plan read back from the file is not the one written".into(),
             ));

@@ -3,7 +3,7 @@
 use arenaplan_schema::view;
 
 use crate::check;
-use crate::graph::{Graph, Storage};
+use crate::graph::{Graph, Storage, TensorId};
 use crate::model::PLAN_METADATA;
 use crate::plan::{entries_read_for_variables, layout};
 use crate::scratch::Scratch;
@@ -36,8 +36,15 @@ impl StoredPlan {
         }
     }
 
-    /// Lays the head out with this plan and checks it; offsets must be multiples of `align`.
-    pub fn judged(self, graph: &Graph<'_>, scratch: &Scratch, align: u64) -> Verdict {
+    /// Lays the head out with this plan and checks it; offsets must be multiples of `align`, and tensors in `keep` must
+    /// survive to the end of an invoke.
+    pub fn judged(
+        self,
+        graph: &Graph<'_>,
+        scratch: &Scratch,
+        align: u64,
+        keep: &[TensorId],
+    ) -> Verdict {
         let mut verdict = Verdict {
             faults: Vec::new(),
             notes: Vec::new(),
@@ -104,7 +111,7 @@ impl StoredPlan {
         match tflm::simulate(graph, scratch, Some(&offsets)) {
             Err(e) => verdict.faults.push(e.to_string()),
             Ok(simulation) => {
-                let faults = check::check(graph, &layout(&simulation, align, &[]));
+                let faults = check::check(graph, &layout(&simulation, align, keep));
                 verdict
                     .faults
                     .extend(faults.iter().map(|f| f.describe(graph)));

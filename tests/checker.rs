@@ -111,7 +111,7 @@ fn finds_a_tensor_moved_onto_another() {
             let mut moved = offsets.clone();
             moved[output.index()] = moved[input.index()];
             let verdict =
-                StoredPlan::Offsets(moved).judged(&graph, &Scratch::reference(&graph), 16);
+                StoredPlan::Offsets(moved).judged(&graph, &Scratch::reference(&graph), 16, &[]);
             assert!(
                 !verdict.faults.is_empty(),
                 "{}: {} unseen",

@@ -153,3 +153,48 @@ fn a_changed_file_is_planned_as_it_is() {
         again.file
     );
 }
+
+/// What another tool left in the file: a smaller plan stays, a larger or wrong one goes, whatever comes in its place.
+#[test]
+fn plans_of_other_tools() {
+    let outcome = |name: &str, solver: &str| {
+        let bytes = common::model(name);
+        let options = Options {
+            solver: solver.parse().unwrap(),
+            ..Options::default()
+        };
+        let planned = plan(&bytes, &options).unwrap();
+        let stored = view::Model::new(&planned.file)
+            .unwrap()
+            .offline_plan()
+            .unwrap()
+            .is_some();
+        (
+            planned.report.outcome,
+            stored,
+            planned.file == bytes,
+            planned.report.head_bytes,
+        )
+    };
+    let replaced = Outcome::Planned { replaced: true };
+    // 7,808 without a plan, 6,912 with the best: see testdata/README.md.
+    assert_eq!(
+        outcome("plan_linear_int8", "auto"),
+        (replaced.clone(), true, false, 6_912)
+    );
+    assert_eq!(
+        outcome("plan_optimal_int8", "auto"),
+        (replaced, true, false, 6_912)
+    );
+    assert_eq!(
+        outcome("plan_optimal_int8", "greedy"),
+        (Outcome::ForeignPlanKept, true, true, 6_912)
+    );
+    // Ours without reuse is above none, and theirs too: the file ends without any.
+    let (dropped, stored, same, head) = outcome("plan_linear_int8", "linear");
+    assert!(
+        matches!(dropped, Outcome::WorseThanUnplanned { .. }),
+        "{dropped:?}"
+    );
+    assert_eq!((stored, same, head), (false, false, 7_808));
+}

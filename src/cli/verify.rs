@@ -90,7 +90,7 @@ fn examine(source: &Source, options: &Options) -> anyhow::Result<Finding> {
         Some(text) => Scratch::with_file(&graph, text)?,
         None => Scratch::reference(&graph),
     };
-    let verdict = StoredPlan::read(&graph).judged(&graph, &scratch, options.align);
+    let verdict = StoredPlan::read(&graph).judged(&graph, &scratch, options.align, &[]);
     let mut notes = verdict.notes.clone();
     let unplanned = tflm::simulate(&graph, &scratch, None)?;
     let written_by = match patch::inspect_provenance(&bytes) {
