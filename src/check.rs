@@ -30,7 +30,21 @@ pub enum Violation {
         /// The tensor.
         tensor: TensorId,
     },
-    /// A tensor or scratch buffer does not start at a multiple of the alignment.
+    /// The layout has a place for something that the model does not have, or two for one thing.
+    Unexpected {
+        /// What the place is for.
+        tag: Tag,
+    },
+    /// A place is smaller than the tensor in it.
+    TooShort {
+        /// The tensor.
+        tensor: TensorId,
+        /// Bytes of the place.
+        bytes: u64,
+        /// Bytes of the tensor.
+        needed: u64,
+    },
+    /// A tensor or scratch buffer does not start at a multiple of its alignment.
     Misaligned {
         /// What lies there.
         tag: Tag,
@@ -50,11 +64,11 @@ pub enum Violation {
     },
     /// A read finds bytes that something else has overwritten.
     Overwritten {
-        /// The tensor that is read.
-        tensor: TensorId,
+        /// The tensor or scratch buffer that is read.
+        tag: Tag,
         /// When it is read.
         at: Place,
-        /// Offset of the first byte that is not the tensor's any more.
+        /// Offset of the first byte that is not its own any more.
         offset: u64,
         /// What lies there now; `None` when different paths leave different things there.
         by: Option<Tag>,
@@ -68,10 +82,13 @@ pub enum Violation {
 
 /// When a read happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
+    /// The application has set all inputs.
+    BeforeInvoke,
     /// An operator reads its input, or its output is found damaged when it ends.
     Operator(OpId),
-    /// The outputs of a subgraph are read at its end.
+    /// Values are copied into or out of a subgraph.
     EndOf(u32),
     /// The application reads after the invoke.
     AfterInvoke,
@@ -79,11 +96,17 @@ pub enum Place {
 
 /// Owner of bytes in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Tag {
     /// A tensor.
     Tensor(TensorId),
     /// Scratch memory of an operator's kernel.
-    Scratch(OpId),
+    Scratch {
+        /// The operator.
+        operator: OpId,
+        /// Position among its requests.
+        request: u32,
+    },
 }
 
 /// A piece of the arena with its owner.
@@ -95,6 +118,8 @@ pub struct Piece {
     pub offset: u64,
     /// Length in bytes; 0 is allowed and covers nothing.
     pub bytes: u64,
+    /// What the offset must be a multiple of.
+    pub align: u64,
 }
 
 /// A layout to check.
@@ -104,13 +129,11 @@ pub struct Layout {
     pub pieces: Vec<Piece>,
     /// Bytes of the head.
     pub head: u64,
-    /// What offsets must be multiples of.
-    pub align: u64,
     /// Tensors that the application reads after an invoke besides the outputs.
     pub keep: Vec<TensorId>,
 }
 
-/// Faults found, worst first in the sense that structural ones come before those found by walking. At most 100.
+/// Faults found: first those of the layout alone, then those found by walking. At most 100.
 pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
     let mut checker = Checker {
         graph,
@@ -127,6 +150,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
 }
 
 const MAX_FOUND: usize = 100;
+/// Writes, reads and copied intervals. More than any model for a microcontroller takes, and about a second of work.
 const MAX_STEPS: usize = 4_000_000;
 const MAX_DEPTH: usize = 70;
 
@@ -135,8 +159,10 @@ type Arena = BTreeMap<u64, (u64, Tag)>;
 
 struct Checker<'g, 'a> {
     graph: &'g Graph<'a>,
+    /// Start and end of each tensor in the arena.
     place: Vec<Option<(u64, u64)>>,
-    scratch: BTreeMap<OpId, Vec<(u64, u64)>>,
+    /// Start and end of each operator's scratch buffers, by request.
+    scratch: BTreeMap<OpId, BTreeMap<u32, (u64, u64)>>,
     arena: Arena,
     /// Tensors that some operator or the application writes.
     written: Vec<bool>,
@@ -154,31 +180,51 @@ impl<'a> Checker<'_, 'a> {
     /// What can be said without running anything; also notes the places.
     fn structure(&mut self, layout: &Layout) {
         for piece in &layout.pieces {
-            let end = piece.offset.saturating_add(piece.bytes);
-            if layout.align > 1 && piece.offset % layout.align != 0 {
-                self.report(Violation::Misaligned {
-                    tag: piece.tag,
-                    offset: piece.offset,
-                    align: layout.align,
-                });
+            let &Piece {
+                tag,
+                offset,
+                bytes,
+                align,
+            } = piece;
+            let end = offset.saturating_add(bytes);
+            if align > 1 && !offset.is_multiple_of(align) {
+                self.report(Violation::Misaligned { tag, offset, align });
             }
             if end > layout.head {
                 self.report(Violation::OutOfBounds {
-                    tag: piece.tag,
+                    tag,
                     end,
                     head: layout.head,
                 });
             }
-            match piece.tag {
-                // The room that TFLM gives a constant it cannot read holds nothing that could be damaged.
-                Tag::Tensor(t) if self.graph.tensor(t).storage == Storage::OutsideConstant => {}
-                Tag::Tensor(t) => self.place[t.index()] = Some((piece.offset, end)),
-                Tag::Scratch(op) => {
-                    self.scratch
-                        .entry(op)
-                        .or_default()
-                        .push((piece.offset, end));
-                }
+            let old = match tag {
+                Tag::Tensor(t) => match self.graph.tensors.get(t.index()) {
+                    None => {
+                        self.report(Violation::Unexpected { tag });
+                        continue;
+                    }
+                    // The room that TFLM gives a constant it cannot read holds nothing that could be damaged.
+                    Some(tensor) if tensor.storage == Storage::OutsideConstant => continue,
+                    Some(tensor) => {
+                        let needed = tensor.bytes;
+                        if bytes < needed {
+                            self.report(Violation::TooShort {
+                                tensor: t,
+                                bytes,
+                                needed,
+                            });
+                        }
+                        self.place[t.index()].replace((offset, end))
+                    }
+                },
+                Tag::Scratch { operator, request } => self
+                    .scratch
+                    .entry(operator)
+                    .or_default()
+                    .insert(request, (offset, end)),
+            };
+            if old.is_some() {
+                self.report(Violation::Unexpected { tag });
             }
         }
         for tensor in &self.graph.tensors {
@@ -190,7 +236,6 @@ impl<'a> Checker<'_, 'a> {
 
     fn run(&mut self, layout: &Layout) {
         let graph = self.graph;
-        // What nothing in the model writes has its value, if any, from before the first invoke.
         for s in &graph.subgraphs {
             for t in s
                 .inputs
@@ -200,31 +245,33 @@ impl<'a> Checker<'_, 'a> {
                 self.written[t.index()] = true;
             }
         }
-        let read: Vec<TensorId> = graph
+        // What nothing in the model writes has its value, if any, from before the first invoke.
+        let orphans: Vec<TensorId> = graph
             .operators()
             .flat_map(|o| o.inputs.iter().flatten().copied())
             .filter(|t| !self.written[t.index()])
             .collect();
+        let known = |t: &&TensorId| t.index() < graph.tensors.len();
         for invoke in 0..2 {
-            for &t in read
-                .iter()
-                .filter(|t| graph.tensor(**t).storage == Storage::Arena)
-            {
-                self.write(t);
-            }
-            if invoke == 0 {
-                for &t in read
-                    .iter()
-                    .filter(|t| graph.tensor(**t).storage != Storage::Arena)
-                {
+            for &t in &orphans {
+                // A variable in the arena must survive from one invoke to the next.
+                if invoke == 0 || graph.tensor(t).storage == Storage::Arena {
                     self.write(t);
                 }
             }
+            // The application may set inputs in any order, so none may lie on another.
             for &t in &graph.subgraphs[0].inputs {
                 self.write(t);
             }
+            for &t in &graph.subgraphs[0].inputs {
+                self.read(t, Place::BeforeInvoke);
+            }
             self.subgraph(0, 0);
-            for &t in graph.subgraphs[0].outputs.iter().chain(&layout.keep) {
+            for &t in graph.subgraphs[0]
+                .outputs
+                .iter()
+                .chain(layout.keep.iter().filter(known))
+            {
                 self.read(t, Place::AfterInvoke);
             }
         }
@@ -234,7 +281,6 @@ impl<'a> Checker<'_, 'a> {
         let graph = self.graph;
         let subgraph = &graph.subgraphs[index as usize];
         for op in &subgraph.operators {
-            self.steps += 1;
             if depth > MAX_DEPTH || self.steps > MAX_STEPS {
                 self.report(Violation::TooDeep { operator: op.id });
                 return;
@@ -245,21 +291,41 @@ impl<'a> Checker<'_, 'a> {
                     self.read(t, Place::Operator(op.id));
                 }
             }
+            let scratch = self.scratch.get(&op.id).cloned().unwrap_or_default();
+            for (&request, &(start, end)) in &scratch {
+                self.put(
+                    start,
+                    end,
+                    Tag::Scratch {
+                        operator: op.id,
+                        request,
+                    },
+                );
+            }
             match op.code {
                 BuiltinOperator::IF if op.calls.len() == 2 => self.branch(op, depth),
                 BuiltinOperator::WHILE if op.calls.len() == 2 => self.repeat(op, depth),
                 BuiltinOperator::CALL_ONCE if op.calls.len() == 1 => {
                     let before = self.arena.clone();
                     self.subgraph(op.calls[0], depth + 1);
-                    self.arena = agreement(before, &self.arena);
+                    self.agree_with(&before);
                 }
+                // Its scratch tensors cover inputs and outputs; the outputs are what is left there in the end.
                 _ if op.has_compiled_offsets() => {
-                    // Its scratch tensors cover inputs and outputs; the outputs are what is left there in the end.
                     for &t in op.inputs.iter().flatten().chain(&op.outputs) {
                         self.write(t);
                     }
                 }
                 _ => self.plain(op),
+            }
+            if !op.has_compiled_offsets() {
+                for (&request, &range) in &scratch {
+                    let tag = Tag::Scratch {
+                        operator: op.id,
+                        request,
+                    };
+                    self.demand(range, tag, Place::Operator(op.id));
+                }
             }
         }
         for &t in &subgraph.outputs {
@@ -269,32 +335,11 @@ impl<'a> Checker<'_, 'a> {
 
     /// An operator without subgraphs: everything it touches is needed at once.
     fn plain(&mut self, op: &Operator<'a>) {
-        let at = Place::Operator(op.id);
         for &t in &op.outputs {
             self.write(t);
         }
-        for (start, end) in self.scratch.get(&op.id).cloned().unwrap_or_default() {
-            self.put(start, end, Tag::Scratch(op.id));
-        }
         for &t in op.inputs.iter().flatten().chain(&op.outputs) {
-            self.read(t, at);
-        }
-        // Two scratch buffers of one operator must not meet either.
-        for (start, end) in self.scratch.get(&op.id).cloned().unwrap_or_default() {
-            let others = self.scratch[&op.id]
-                .iter()
-                .filter(|&&(s, e)| s < end && start < e)
-                .count();
-            if others > 1 {
-                let tag = Tag::Scratch(op.id);
-                let tensor = op.outputs.first().copied().unwrap_or(TensorId(0));
-                self.report(Violation::Overwritten {
-                    tensor,
-                    at,
-                    offset: start,
-                    by: Some(tag),
-                });
-            }
+            self.read(t, Place::Operator(op.id));
         }
         // A variable input is updated by its operator.
         for &t in op.inputs.iter().flatten() {
@@ -304,61 +349,73 @@ impl<'a> Checker<'_, 'a> {
         }
     }
 
-    /// IF: inputs after the condition are copied in, one branch runs, its outputs are copied out.
+    /// IF (`if.cc`): inputs after the condition are copied in, one branch runs, its outputs are copied out.
     fn branch(&mut self, op: &Operator<'a>, depth: usize) {
         let start = self.arena.clone();
         let mut end: Option<Arena> = None;
         for &called in &op.calls {
+            self.steps += start.len();
             self.arena = start.clone();
             self.copy_in(op.inputs.get(1..).unwrap_or_default(), called);
             self.subgraph(called, depth + 1);
             self.copy_out(op, called);
-            end = Some(match end {
-                None => self.arena.clone(),
-                Some(other) => agreement(other, &self.arena),
-            });
+            if let Some(other) = end.take() {
+                self.agree_with(&other);
+            }
+            end = Some(self.arena.clone());
         }
-        self.arena = end.unwrap_or(start);
     }
 
-    /// WHILE: inputs go to the condition and to the operator's outputs; the body reads and writes those outputs.
+    /// WHILE (`while.cc`): inputs go to the condition and to the operator's outputs; the body reads and writes those.
     fn repeat(&mut self, op: &Operator<'a>, depth: usize) {
         let (condition, body) = (op.calls[0], op.calls[1]);
+        let at = Place::Operator(op.id);
         self.copy_in(&op.inputs, condition);
-        for &t in &op.outputs {
-            self.write(t);
+        for (&from, &to) in op.inputs.iter().zip(&op.outputs) {
+            self.copy(from, to, at);
         }
         self.subgraph(condition, depth + 1);
-        let mut end = self.arena.clone();
+        // Versions of TFLM before the copy to the outputs was moved up read the inputs again here.
+        for (&from, &to) in op.inputs.iter().zip(&op.outputs) {
+            if let Some(from) = from
+                && self.place[from.index()] != self.place[to.index()]
+            {
+                self.read(from, at);
+            }
+        }
+        let mut ends = vec![self.arena.clone()];
         let outputs: Vec<_> = op.outputs.iter().copied().map(Some).collect();
         for _round in 0..2 {
-            self.read_outputs(op);
             self.copy_in(&outputs, body);
             self.subgraph(body, depth + 1);
             self.copy_out(op, body);
             self.copy_in(&outputs, condition);
             self.subgraph(condition, depth + 1);
-            end = agreement(end, &self.arena);
+            self.steps += self.arena.len();
+            // A round that changes nothing would change nothing the next time either.
+            if ends.last() == Some(&self.arena) {
+                break;
+            }
+            ends.push(self.arena.clone());
         }
-        self.read_outputs(op);
-        self.arena = end;
-    }
-
-    fn read_outputs(&mut self, op: &Operator<'a>) {
         for &t in &op.outputs {
-            self.read(t, Place::Operator(op.id));
+            self.read(t, at);
+        }
+        for end in ends {
+            self.agree_with(&end);
         }
     }
 
-    /// Copies one by one, as TFLM does: a value must not be overwritten by an earlier copy.
+    /// Leaves only the bytes on which the arena and another state of it agree.
+    fn agree_with(&mut self, other: &Arena) {
+        self.steps += self.arena.len() + other.len();
+        self.arena = agreement(std::mem::take(&mut self.arena), other);
+    }
+
     fn copy_in(&mut self, from: &[Option<TensorId>], called: u32) {
         let graph = self.graph;
-        let at = Place::EndOf(called);
-        for (source, &target) in from.iter().zip(&graph.subgraphs[called as usize].inputs) {
-            if let Some(source) = *source {
-                self.read(source, at);
-            }
-            self.write(target);
+        for (&source, &target) in from.iter().zip(&graph.subgraphs[called as usize].inputs) {
+            self.copy(source, target, Place::EndOf(called));
         }
     }
 
@@ -369,8 +426,20 @@ impl<'a> Checker<'_, 'a> {
             .iter()
             .zip(&graph.subgraphs[called as usize].outputs)
         {
-            self.read(source, Place::EndOf(called));
-            self.write(target);
+            self.copy(Some(source), target, Place::EndOf(called));
+        }
+    }
+
+    /// TFLM's copy of a tensor: nothing when both are in one place, else `memcpy`, whose ranges must not meet.
+    fn copy(&mut self, from: Option<TensorId>, to: TensorId, at: Place) {
+        if let Some(from) = from {
+            self.read(from, at);
+        }
+        self.write(to);
+        if let Some(from) = from
+            && self.place[from.index()] != self.place[to.index()]
+        {
+            self.read(from, at);
         }
     }
 
@@ -382,6 +451,7 @@ impl<'a> Checker<'_, 'a> {
 
     /// Covers `start..end` with `tag`, cutting what was there.
     fn put(&mut self, start: u64, end: u64, tag: Tag) {
+        self.steps += 1;
         if start >= end {
             return;
         }
@@ -403,29 +473,26 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn read(&mut self, tensor: TensorId, at: Place) {
-        let Some((start, end)) = self.place[tensor.index()] else {
-            return;
-        };
-        let tag = Tag::Tensor(tensor);
+        if let Some(range) = self.place[tensor.index()] {
+            self.demand(range, Tag::Tensor(tensor), at);
+        }
+    }
+
+    /// Every byte of the range must carry the tag.
+    fn demand(&mut self, (start, end): (u64, u64), tag: Tag, at: Place) {
+        self.steps += 1;
         let mut next = start;
         while next < end {
-            match self.arena.range(..=next).next_back() {
-                Some((_, &(e, found))) if e > next && found == tag => next = e,
-                Some((_, &(e, found))) if e > next => {
+            let found = self.arena.range(..=next).next_back().map(|(_, &v)| v);
+            match found.filter(|&(e, _)| e > next) {
+                Some((e, owner)) if owner == tag => next = e,
+                other => {
+                    let by = other.map(|(_, owner)| owner);
                     self.report(Violation::Overwritten {
-                        tensor,
+                        tag,
                         at,
                         offset: next,
-                        by: Some(found),
-                    });
-                    return;
-                }
-                _ => {
-                    self.report(Violation::Overwritten {
-                        tensor,
-                        at,
-                        offset: next,
-                        by: None,
+                        by,
                     });
                     return;
                 }
@@ -455,6 +522,7 @@ fn agreement(a: Arena, b: &Arena) -> Arena {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Place::BeforeInvoke => write!(f, "when all inputs are set"),
             Place::Operator(op) => write!(f, "at {op}"),
             Place::EndOf(subgraph) => write!(f, "when subgraph {subgraph} is entered or left"),
             Place::AfterInvoke => write!(f, "after the invoke"),
@@ -465,15 +533,37 @@ impl fmt::Display for Place {
 impl Violation {
     /// The fault in words, with the names of tensors and operators.
     pub fn describe(&self, graph: &Graph<'_>) -> String {
+        let operator = |op: OpId| {
+            let found = graph.subgraphs.get(op.subgraph as usize);
+            let found = found.and_then(|s| s.operators.get(op.index as usize));
+            found.map_or_else(|| op.to_string(), Operator::label)
+        };
+        let tensor = |t: TensorId| match graph.tensors.get(t.index()) {
+            Some(tensor) => tensor.label(),
+            None => format!("tensor number {}, which the model does not have", t.0),
+        };
         let name = |tag: &Tag| match *tag {
-            Tag::Tensor(t) => graph.tensor(t).label(),
-            Tag::Scratch(op) => format!("scratch memory of {}", graph.operator(op).label()),
+            Tag::Tensor(t) => tensor(t),
+            Tag::Scratch {
+                operator: op,
+                request,
+            } => {
+                format!("scratch memory {request} of {}", operator(op))
+            }
         };
         match self {
-            Violation::NoPlace { tensor } => {
+            Violation::NoPlace { tensor: t } => format!("{} has no place in the arena", tensor(*t)),
+            Violation::Unexpected { tag } => {
+                format!("there is a place too many, for {}", name(tag))
+            }
+            Violation::TooShort {
+                tensor: t,
+                bytes,
+                needed,
+            } => {
                 format!(
-                    "{} has no place in the arena",
-                    graph.tensor(*tensor).label()
+                    "{} has a place of {bytes} bytes, and needs {needed}",
+                    tensor(*t)
                 )
             }
             Violation::Misaligned { tag, offset, align } => {
@@ -489,28 +579,30 @@ impl Violation {
                 )
             }
             Violation::Overwritten {
-                tensor,
+                tag,
                 at,
                 offset,
                 by,
             } => {
                 let at = match at {
-                    Place::Operator(op) => format!("at {}", graph.operator(*op).label()),
+                    Place::Operator(op) => format!("at {}", operator(*op)),
                     other => other.to_string(),
                 };
                 let by = match by {
                     Some(tag) => format!("{} lies there", name(tag)),
-                    None => "nothing certain lies there".into(),
+                    None => "what lies there depends on the path taken".into(),
                 };
                 format!(
                     "{} is needed {at}, but at byte {offset} of the arena {by}",
-                    graph.tensor(*tensor).label()
+                    name(tag)
                 )
             }
-            Violation::TooDeep { operator } => format!(
-                "calls nest too deeply or take too long to check at {}",
-                graph.operator(*operator).label()
-            ),
+            Violation::TooDeep { operator: op } => {
+                format!(
+                    "calls nest too deeply or take too long to check at {}",
+                    operator(*op)
+                )
+            }
         }
     }
 }

@@ -36,10 +36,24 @@ pub enum Error {
         /// The subgraph it calls.
         subgraph: u32,
     },
+    /// An operator and a subgraph that it runs do not fit together: TFLM refuses such a model.
+    CallMismatch {
+        /// The operator, with its name.
+        operator: String,
+        /// What does not fit, with the numbers.
+        reason: String,
+    },
     /// A size does not fit: the arena's offsets are 32-bit signed numbers.
     TooLarge {
         /// What is too large, for example `tensor 7 "conv" of subgraph 0`.
         what: String,
+    },
+    /// An option has a value that makes no sense.
+    Option {
+        /// The option's name.
+        name: &'static str,
+        /// What is wrong with its value.
+        reason: String,
     },
     /// A name given by the user fits no tensor.
     NoSuchTensor {
@@ -105,12 +119,14 @@ impl fmt::Display for Error {
                 f,
                 "{operator} calls subgraph {subgraph}, which calls back or nests too deeply to be planned"
             ),
+            Error::CallMismatch { operator, reason } => write!(f, "{operator}: {reason}"),
             Error::TooLarge { what } => {
                 write!(f, "{what} does not fit into the 31-bit offsets of an arena")
             }
+            Error::Option { name, reason } => write!(f, "option {name}: {reason}"),
             Error::NoSuchTensor { name } => write!(
                 f,
-                "no tensor is named {name:?}; give a name or INDEX or SUBGRAPH:INDEX as `inspect` shows them"
+                "no tensor is named {name:?}; give its whole name, INDEX, or SUBGRAPH:INDEX as `inspect` shows them"
             ),
             Error::Scratch { line: 0, reason } => write!(f, "scratch file: {reason}"),
             Error::Scratch { line, reason } => write!(f, "scratch file, line {line}: {reason}"),
@@ -118,7 +134,7 @@ impl fmt::Display for Error {
             Error::Patch { reason } => write!(f, "{reason}"),
             Error::CannotKeep { tensor, reason } => write!(
                 f,
-                "{tensor} cannot be kept to the end: the device places something of its own there ({reason})"
+                "{tensor} cannot be kept to the end of an invoke: {reason}"
             ),
             Error::ReadBeforeWritten {
                 tensor,

@@ -282,7 +282,38 @@ impl<'a> Graph<'a> {
                 operators,
             });
         }
+        graph.check_calls()?;
         Ok(graph)
+    }
+
+    /// Operators and the subgraphs they run must agree on how many values go in and out, as TFLM's kernels demand.
+    fn check_calls(&self) -> Result<(), Error> {
+        for op in self.operators().filter(|o| !o.calls.is_empty()) {
+            let (inputs, outputs) = (op.inputs.len(), op.outputs.len());
+            let code = op.code;
+            for (k, &called) in op.calls.iter().enumerate() {
+                let subgraph = &self.subgraphs[called as usize];
+                let (takes, gives) = (subgraph.inputs.len(), subgraph.outputs.len());
+                let fits = match (code, k) {
+                    (tflite::BuiltinOperator::IF, _) => takes + 1 == inputs && gives == outputs,
+                    (tflite::BuiltinOperator::WHILE, 0) => {
+                        takes == inputs && inputs == outputs && gives >= 1
+                    }
+                    (tflite::BuiltinOperator::WHILE, _) => takes == inputs && gives == outputs,
+                    _ => inputs == 0 && outputs == 0,
+                };
+                if !fits {
+                    return Err(Error::CallMismatch {
+                        operator: op.label(),
+                        reason: format!(
+                            "its {inputs} inputs and {outputs} outputs do not fit subgraph {called}, which has \
+                             {takes} and {gives}"
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// TFLM's RESHAPE fills in one open dimension of its output from the size of its input (`reshape_common.cc`), and
@@ -305,8 +336,14 @@ impl<'a> Graph<'a> {
                 .try_fold(1u64, |n, d| n.checked_mul(d?));
             if output.storage == Storage::DynamicShape && open == 1 && ty == output.ty {
                 let element = arenaplan_schema::names::tensor_type_size(ty).map_or(0, u64::from);
-                let fits = known.is_some_and(|n| n > 0 && bytes % (n * element.max(1)) == 0);
-                output.bytes = if fits { bytes } else { 0 };
+                let row = known
+                    .and_then(|n| n.checked_mul(element))
+                    .filter(|&row| row > 0);
+                output.bytes = if row.is_some_and(|row| bytes.is_multiple_of(row)) {
+                    bytes
+                } else {
+                    0
+                };
             }
         }
     }
@@ -466,25 +503,22 @@ fn read_tensor<'a>(
         Storage::Arena
     };
     // TFLM counts elements and offsets in 32-bit signed numbers.
-    tensor.bytes = match size {
-        Some(bytes) if bytes <= MAX_BYTES => bytes,
-        _ if tensor.storage == Storage::Arena || tensor.storage == Storage::Variable => {
+    let takes_memory = matches!(tensor.storage, Storage::Arena | Storage::Variable);
+    let open = tensor.shape.iter().any(|&d| d < 0);
+    match size {
+        Some(bytes) if bytes <= MAX_BYTES && (count.is_some() || open) => tensor.bytes = bytes,
+        _ if takes_memory => {
             return Err(Error::TooLarge {
                 what: tensor.label(),
             });
         }
-        _ => 0,
-    };
-    if tensor.storage == Storage::Arena && count.is_none() {
-        return Err(Error::TooLarge {
-            what: tensor.label(),
-        });
+        _ => {}
     }
     Ok(tensor)
 }
 
 /// Largest tensor or arena that 32-bit signed offsets can address, less room for rounding up.
-const MAX_BYTES: u64 = i32::MAX as u64 - 4096;
+pub(crate) const MAX_BYTES: u64 = i32::MAX as u64 - 4096;
 
 /// Product of the dimensions; `None` when one is negative or the product overflows.
 fn elements(shape: &[i32]) -> Option<u64> {

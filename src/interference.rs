@@ -16,6 +16,7 @@ use crate::scratch::Scratch;
 
 /// What a node of the interference graph stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Node {
     /// A tensor in the arena's head.
     Tensor(TensorId),
@@ -40,14 +41,14 @@ pub struct Interference {
 /// What the interference graph is built for.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
-    /// Offsets are multiples of this; at least 1.
+    /// Offsets of planned tensors are multiples of this; at least 1.
     pub align: u64,
-    /// Sizes are rounded up to a multiple of this: 16 for TFLM, which rounds whatever the plan says.
+    /// Sizes are rounded up to a multiple of this, and what the device places itself starts at one: 16 for TFLM.
     pub granule: u64,
     /// Also what the device places itself around the plan: this scratch memory, and tensors without an offset.
     /// `None` leaves all that out.
     pub online: Option<&'r Scratch>,
-    /// Tensors that stay alive to the end of the model.
+    /// Tensors that stay alive to the end of the model, sorted.
     pub keep: &'r [TensorId],
 }
 
@@ -63,11 +64,11 @@ impl Interference {
     ) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         let mut buffers = Vec::new();
-        let mut push = |node, bytes: u64, span: Span| {
+        let mut push = |node, bytes: u64, align: u64, span: Span| {
             nodes.push(node);
             buffers.push(Buffer {
                 size: bytes.next_multiple_of(rules.granule),
-                align: rules.align,
+                align,
                 lifetime: Lifetime {
                     first: span.first,
                     last: span.last,
@@ -80,10 +81,15 @@ impl Interference {
                 continue;
             }
             let mut span = lifetimes.tensor(tensor.id);
-            if rules.keep.contains(&tensor.id) {
+            if rules.keep.binary_search(&tensor.id).is_ok() {
                 span.last = lifetimes.end;
             }
-            push(Node::Tensor(tensor.id), tensor.bytes, span);
+            let align = if tensor.is_planned() {
+                rules.align
+            } else {
+                rules.granule
+            };
+            push(Node::Tensor(tensor.id), tensor.bytes, align, span);
         }
         if let Some(scratch) = rules.online {
             for request in scratch.requests() {
@@ -91,7 +97,12 @@ impl Interference {
                     operator: request.operator,
                     request: request.index,
                 };
-                push(node, request.bytes, lifetimes.operator(request.operator));
+                push(
+                    node,
+                    request.bytes,
+                    rules.granule,
+                    lifetimes.operator(request.operator),
+                );
             }
         }
         let problem = Problem::from_lifetimes(buffers).map_err(solver_error)?;

@@ -31,6 +31,7 @@ pub mod report;
 pub mod scratch;
 pub mod stored;
 pub mod target;
+mod text;
 pub mod tflm;
 
 #[cfg(feature = "cli")]

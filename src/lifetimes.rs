@@ -83,19 +83,20 @@ pub struct Lifetimes {
 
 /// Deeper or longer than this and no device runs it; a hostile file could otherwise double the work with each subgraph.
 const MAX_DEPTH: u32 = 64;
-const MAX_VISITS: usize = 1_000_000;
+const MAX_STEPS: usize = 10_000_000;
 
 impl Lifetimes {
     /// Walks `graph` from subgraph 0.
     ///
     /// # Errors
-    /// [`Error::Recursion`] when subgraphs call each other in a circle, more than 64 deep, or when more than a million
-    /// operator visits are needed.
+    /// [`Error::Recursion`] when subgraphs call each other in a circle, more than 64 deep, or when more than ten million
+    /// steps (operators visited and tensors touched) are needed.
     pub fn of(graph: &Graph<'_>) -> Result<Self, Error> {
         let mut walk = Walk {
             graph,
             clock: 0,
             running: vec![false; graph.subgraphs.len()],
+            steps: 0,
             out: Lifetimes {
                 tensors: vec![Span::UNTOUCHED; graph.tensors.len()],
                 operators: graph
@@ -127,6 +128,8 @@ struct Walk<'g, 'a> {
     graph: &'g Graph<'a>,
     clock: i32,
     running: Vec<bool>,
+    /// Operators visited, and tensors touched.
+    steps: usize,
     out: Lifetimes,
 }
 
@@ -135,13 +138,15 @@ impl Walk<'_, '_> {
         let graph = self.graph;
         let subgraph = &graph.subgraphs[index as usize];
         self.running[index as usize] = true;
+        self.steps += 1 + subgraph.inputs.len() + subgraph.outputs.len();
         for &t in &subgraph.inputs {
             self.touch(t);
         }
         for op in &subgraph.operators {
             self.clock += 1;
             let start = self.clock;
-            if self.out.visits.len() >= MAX_VISITS {
+            self.steps += 1 + op.inputs.len() + op.outputs.len();
+            if self.steps > MAX_STEPS {
                 return Err(Error::Recursion {
                     operator: op.id,
                     subgraph: index,

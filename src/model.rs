@@ -4,14 +4,9 @@
 //! in bounds, so later layers report only what is wrong with the *contents* (an index out of range, a missing vector),
 //! never with the encoding.
 
-use std::collections::BTreeMap;
-
 use arenaplan_schema::tflite;
 
 use crate::error::Error;
-
-/// Name of the metadata entry from which TensorFlow Lite Micro reads an offline plan.
-pub const PLAN_METADATA: &str = "OfflineMemoryAllocation";
 
 /// A verified model: borrowed bytes and the root table inside them.
 #[derive(Clone, Copy, Debug)]
@@ -51,18 +46,6 @@ impl<'a> Model<'a> {
         }
         let data = buffers.get(index as usize).data()?.bytes();
         (!data.is_empty()).then_some(data)
-    }
-
-    /// Metadata entries by name, in file order; the same name may occur more than once.
-    pub fn metadata(&self) -> BTreeMap<&'a str, Vec<u32>> {
-        let mut entries: BTreeMap<&'a str, Vec<u32>> = BTreeMap::new();
-        for entry in self.root.metadata().into_iter().flatten() {
-            entries
-                .entry(entry.name().unwrap_or(""))
-                .or_default()
-                .push(entry.buffer());
-        }
-        entries
     }
 }
 

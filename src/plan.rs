@@ -11,15 +11,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use arenaplan_schema::patch::{self, PatchError};
-use arenaplan_solver::{Limits, Planner, solve};
+use arenaplan_solver::{Limits, Planner, Problem, solve};
 
-use crate::check::{self, Layout, Piece, Tag};
+use crate::check::{self, Tag, Violation};
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Node, Rules, solver_error};
-use crate::lifetimes::{Lifetimes, NEVER};
+use crate::lifetimes::Lifetimes;
 use crate::model::Model;
-use crate::report::{Outcome, Report, Sizes};
+use crate::report::{Outcome, Report, Sizes, warnings};
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
 use crate::target::Target;
@@ -34,7 +34,8 @@ pub struct Options {
     pub solver: Planner,
     /// How long the solver may search.
     pub limits: Limits,
-    /// Offsets are multiples of this many bytes; a power of two.
+    /// Offsets are multiples of this many bytes: a power of two up to 4,096. TFLM rounds all sizes up to 16, so less
+    /// makes no difference there.
     pub align: u64,
     /// Text of a scratch file: bytes measured on a device, which replace the built-in numbers.
     pub scratch: Option<String>,
@@ -61,6 +62,9 @@ impl Default for Options {
     }
 }
 
+/// The largest alignment that can be asked for.
+const MAX_ALIGN: u64 = 4096;
+
 /// A planned model.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -79,6 +83,15 @@ pub struct Planned {
 /// The file cannot be read or planned, an option names a tensor that does not exist, or a tensor that should be kept
 /// cannot be. [`Error::Internal`] when the plan made here fails its check; then nothing may be written.
 pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
+    if !options.align.is_power_of_two() || options.align > MAX_ALIGN {
+        return Err(Error::Option {
+            name: "align",
+            reason: format!(
+                "{} is not a power of two from 1 to {MAX_ALIGN}",
+                options.align
+            ),
+        });
+    }
     // Before anything else, so that what is no model at all is called that.
     Model::parse(bytes)?;
     let (original, changed) = match patch::original_of(bytes) {
@@ -97,16 +110,16 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let unplanned = tflm::simulate(&graph, &job.scratch, None)?;
     let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, tflm::ALIGNMENT, &job.keep);
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
-        let report = job.report_compiled(&op.label(), &unplanned, &foreign)?;
+        let mut report = job.report_compiled(&op.label(), &unplanned, &foreign)?;
+        report.warnings.extend(changed.map(|e| e.to_string()));
         return Ok(Planned {
             file: original.to_vec(),
             report,
         });
     }
     let candidate = job.best_candidate()?;
-    job.check(&candidate)?;
 
-    let mut report = job.report(&unplanned, &candidate)?;
+    let mut report = job.report(&unplanned, &foreign, &candidate)?;
     report
         .warnings
         .extend(changed.map(|e| format!("{e}; its plan is replaced by a new one on top")));
@@ -119,6 +132,8 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let file = match report.outcome {
         Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
         Outcome::ForeignPlanKept => {
+            report.planner = "stored".into();
+            report.tensors_planned = foreign.tensors_planned();
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
             original.to_vec()
@@ -133,6 +148,8 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             }
         }
     };
+    report.file_bytes_before = original.len();
+    report.file_bytes = file.len();
     report.finish(&graph, &job.scratch);
     Ok(Planned { file, report })
 }
@@ -142,8 +159,6 @@ struct Candidate {
     offsets: Vec<i32>,
     simulation: Simulation,
     planner: Planner,
-    /// How many buffers were placed together.
-    nodes: usize,
 }
 
 /// All that planning one model needs.
@@ -174,12 +189,32 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         if options.keep_inputs {
             keep.extend(&graph.subgraphs[0].inputs);
         }
-        keep.retain(|&t| graph.tensor(t).is_planned());
+        // What is outside the arena keeps its value anyway.
+        keep.retain(|&t| {
+            !matches!(
+                graph.tensor(t).storage,
+                Storage::Constant | Storage::Variable | Storage::ResourceHandle | Storage::Empty
+            )
+        });
+        if let Some(&t) = keep.iter().find(|&&t| !graph.tensor(t).is_planned()) {
+            return Err(Error::CannotKeep {
+                tensor: graph.tensor(t).label(),
+                reason: "it is left to the device".into(),
+            });
+        }
         keep.sort_unstable();
         keep.dedup();
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
-        online.extend(entries_read_for_variables(graph));
-        let warnings = warnings(graph, &lifetimes, &scratch);
+        online.extend(tflm::entries_read_for_variables(graph));
+        let mut warnings = warnings(graph, &lifetimes, &scratch);
+        for tensor in named(&options.online)?.into_iter().map(|t| graph.tensor(t)) {
+            if !tensor.is_planned() {
+                warnings.push(format!(
+                    "{} would not have been planned anyway",
+                    tensor.label()
+                ));
+            }
+        }
         Ok(Self {
             graph,
             options,
@@ -200,78 +235,140 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
     }
 
-    /// Places tensors with room left for what the device places itself, and tensors alone; the least head that TFLM
-    /// then has wins, the earlier one among equals.
+    /// Of several ways to plan, the one that is right and gives TFLM the least head, the earlier one among equals.
     fn best_candidate(&self) -> Result<Candidate, Error> {
+        let with_scratch = self.interference(self.rules(Some(&self.scratch)))?;
+        let mut tries = vec![self.solve(&with_scratch, &[])?];
+        let tensors_alone = self.interference(self.rules(None))?;
+        if tensors_alone.nodes.len() < with_scratch.nodes.len() {
+            tries.push(self.solve(&tensors_alone, &[])?);
+        }
+        if !self.keep.is_empty() {
+            // TFLM frees a kept tensor after its last reader, and puts scratch into the lowest gap. Above everything
+            // else a kept tensor is safe from that.
+            tries.push(self.solve(&with_scratch, &self.keep)?);
+        }
         let mut best: Option<Candidate> = None;
-        for online in [Some(&self.scratch), None] {
-            let interference =
-                Interference::build(self.graph, &self.lifetimes, self.rules(online))?;
-            if online.is_none()
-                && let Some(best) = &best
-                && best.nodes == interference.nodes.len()
-            {
-                break;
-            }
-            let solution = solve(
-                &interference.problem,
-                self.options.solver,
-                &self.options.limits,
-            )
-            .map_err(solver_error)?;
-            let mut offsets = vec![-1; self.graph.tensors.len()];
-            for (node, &offset) in interference.nodes.iter().zip(&solution.placement.offsets) {
-                if let Node::Tensor(t) = *node
-                    && self.graph.tensor(t).is_planned()
-                    && !self.online.contains(&t)
-                {
-                    offsets[t.index()] = i32::try_from(offset).map_err(|_| Error::TooLarge {
-                        what: self.graph.tensor(t).label(),
-                    })?;
-                }
-            }
-            let simulation = tflm::simulate(self.graph, &self.scratch, Some(&offsets))?;
+        let mut fault = None;
+        for candidate in tries {
             if best
                 .as_ref()
-                .is_none_or(|b| simulation.head < b.simulation.head)
+                .is_some_and(|b| b.simulation.head <= candidate.simulation.head)
             {
-                let nodes = interference.nodes.len();
-                best = Some(Candidate {
-                    offsets,
-                    simulation,
-                    planner: solution.planner,
-                    nodes,
-                });
+                continue;
+            }
+            match self.check(&candidate) {
+                Ok(()) => best = Some(candidate),
+                Err(e) => fault = fault.or(Some(e)),
             }
         }
-        best.ok_or_else(|| Error::Internal {
-            reason: "no planner gave an answer".into(),
+        best.ok_or_else(|| {
+            fault.unwrap_or(Error::Internal {
+                reason: "no planner gave an answer".into(),
+            })
         })
     }
 
-    fn check(&self, candidate: &Candidate) -> Result<(), Error> {
-        let layout = layout(&candidate.simulation, self.options.align, &self.keep);
-        match check::check(self.graph, &layout).first() {
-            None => Ok(()),
-            // TFLM frees a kept tensor after its last reader; something it places itself may then come to lie there.
-            Some(fault @ check::Violation::Overwritten { tensor, .. })
-                if self.keep.contains(tensor) =>
-            {
-                Err(Error::CannotKeep {
-                    tensor: self.graph.tensor(*tensor).label(),
-                    reason: fault.describe(self.graph),
-                })
+    fn interference(&self, rules: Rules<'_>) -> Result<Interference, Error> {
+        Interference::build(self.graph, &self.lifetimes, rules)
+    }
+
+    /// Places the nodes and simulates the plan; tensors in `above` go on top of all others.
+    fn solve(&self, interference: &Interference, above: &[TensorId]) -> Result<Candidate, Error> {
+        let is_above = |node: &Node| matches!(node, Node::Tensor(t) if above.contains(t));
+        let below: Vec<usize> = (0..interference.nodes.len())
+            .filter(|&i| !is_above(&interference.nodes[i]))
+            .collect();
+        let buffers: Vec<_> = interference
+            .problem
+            .buffers()
+            .map(|(_, b)| b.clone())
+            .collect();
+        let problem = match below.len() == buffers.len() {
+            true => None,
+            false => {
+                let part = below.iter().map(|&i| buffers[i].clone()).collect();
+                Some(Problem::from_lifetimes(part).map_err(solver_error)?)
             }
-            Some(fault) => Err(Error::Internal {
+        };
+        let problem = problem.as_ref().unwrap_or(&interference.problem);
+        let solution =
+            solve(problem, self.options.solver, &self.options.limits).map_err(solver_error)?;
+        let mut offsets = vec![-1; self.graph.tensors.len()];
+        let placed = below.iter().zip(&solution.placement.offsets);
+        for (&i, &offset) in placed {
+            self.set(&mut offsets, &interference.nodes[i], offset)?;
+        }
+        let mut top = solution.placement.height;
+        for (node, buffer) in interference
+            .nodes
+            .iter()
+            .zip(&buffers)
+            .filter(|(n, _)| is_above(n))
+        {
+            top = top.next_multiple_of(buffer.align);
+            self.set(&mut offsets, node, top)?;
+            top += buffer.size;
+        }
+        let simulation = tflm::simulate(self.graph, &self.scratch, Some(&offsets))?;
+        Ok(Candidate {
+            offsets,
+            simulation,
+            planner: solution.planner,
+        })
+    }
+
+    /// Notes the offset of a tensor that the plan may place.
+    fn set(&self, offsets: &mut [i32], node: &Node, offset: u64) -> Result<(), Error> {
+        if let Node::Tensor(t) = *node
+            && self.graph.tensor(t).is_planned()
+            && !self.online.contains(&t)
+        {
+            offsets[t.index()] = i32::try_from(offset).map_err(|_| Error::TooLarge {
+                what: self.graph.tensor(t).label(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The independent check of what TFLM will make of a plan, and that this is the plan.
+    fn check(&self, candidate: &Candidate) -> Result<(), Error> {
+        let internal = |reason| Err(Error::Internal { reason });
+        for (tensor, &offset) in self.graph.tensors.iter().zip(&candidate.offsets) {
+            let placed = candidate
+                .simulation
+                .tensor(tensor.id)
+                .map(|p| p.offset as i64);
+            if offset != -1 && placed != Some(offset.into()) {
+                return internal(format!("{} is not where the plan puts it", tensor.label()));
+            }
+        }
+        let align = self.options.align.max(tflm::ALIGNMENT);
+        let layout = candidate.simulation.layout(align, &self.keep);
+        match check::check(self.graph, &layout).into_iter().next() {
+            None => Ok(()),
+            Some(Violation::TooDeep { operator }) => Err(Error::Recursion {
+                operator,
+                subgraph: operator.subgraph,
+            }),
+            // TFLM frees a kept tensor after its last reader; something it places itself may then come to lie there.
+            Some(
+                fault @ Violation::Overwritten {
+                    tag: Tag::Tensor(tensor),
+                    ..
+                },
+            ) if self.keep.contains(&tensor) => Err(Error::CannotKeep {
+                tensor: self.graph.tensor(tensor).label(),
                 reason: fault.describe(self.graph),
             }),
+            Some(fault) => internal(fault.describe(self.graph)),
         }
     }
 
     /// Whether our plan, the one in the file, or none gives TFLM the smallest head. Ours wins against an equal one, and
     /// whatever does not keep what the user asked for is out.
     fn choose(&self, unplanned: &Simulation, foreign: &Verdict, ours: &Candidate) -> Outcome {
-        let none = check::check(self.graph, &layout(unplanned, 1, &self.keep))
+        let none = check::check(self.graph, &unplanned.layout(1, &self.keep))
             .is_empty()
             .then_some(unplanned.head);
         let theirs = foreign
@@ -319,10 +416,16 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         Ok(report)
     }
 
-    fn report(&self, unplanned: &Simulation, candidate: &Candidate) -> Result<Report, Error> {
+    fn report(
+        &self,
+        unplanned: &Simulation,
+        foreign: &Verdict,
+        candidate: &Candidate,
+    ) -> Result<Report, Error> {
         let sizes = Sizes::of(self.graph, &self.lifetimes, &self.scratch, &self.keep)?;
         let mut report = Report::new(self.graph, self.options, sizes);
         report.greedy_head_bytes = unplanned.head;
+        report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
         report.planner = candidate.planner.to_string();
         report.tensors_planned = candidate.offsets.iter().filter(|&&o| o != -1).count();
         report.warnings = self.warnings.clone();
@@ -361,96 +464,6 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         Ok(file)
     }
 }
-
-/// The layout of a simulated head, for the checker.
-pub(crate) fn layout(simulation: &Simulation, align: u64, keep: &[TensorId]) -> Layout {
-    let tensors = simulation.tensors.iter().map(|p| Piece {
-        tag: Tag::Tensor(p.what),
-        offset: p.offset,
-        bytes: p.bytes,
-    });
-    let scratch = simulation.scratch.iter().map(|p| Piece {
-        tag: Tag::Scratch(p.what.operator),
-        offset: p.offset,
-        bytes: p.bytes,
-    });
-    Layout {
-        pieces: tensors.chain(scratch).collect(),
-        head: simulation.head,
-        align,
-        keep: keep.to_vec(),
-    }
-}
-
-/// Entries that must be -1 because TFLM reads them for a variable of another subgraph: `AllocateVariables` looks up
-/// the `i`-th variable of any subgraph in the `i`-th entry of the whole list. Where that is not -1, a variable of a
-/// later subgraph never gets memory.
-pub(crate) fn entries_read_for_variables(graph: &Graph<'_>) -> BTreeSet<TensorId> {
-    graph
-        .tensors
-        .iter()
-        .filter(|t| t.subgraph != 0 && t.table.is_variable())
-        .map(|t| TensorId(t.index))
-        .collect()
-}
-
-/// What the user should know about tensors that cannot be planned, and about models that TFLM cannot run.
-pub(crate) fn warnings(graph: &Graph<'_>, lifetimes: &Lifetimes, scratch: &Scratch) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for tensor in &graph.tensors {
-        let reason = match tensor.storage {
-            Storage::DynamicShape => {
-                let shape: Vec<_> = tensor.shape.iter().map(i32::to_string).collect();
-                format!(
-                    "has the shape [{}]: a size that is known only at run time cannot be planned (-1, left to the device)",
-                    shape.join(", ")
-                )
-            }
-            Storage::UnknownType => format!(
-                "has the type {}, which has no fixed size and cannot be planned",
-                arenaplan_schema::names::tensor_type_name(tensor.ty)
-            ),
-            Storage::OutsideConstant => {
-                "is a constant kept outside the FlatBuffer, which TFLM cannot read".into()
-            }
-            _ => continue,
-        };
-        warnings.push(format!("{} {reason}", tensor.label()));
-    }
-    let version = graph.model.root().version();
-    if version != SCHEMA_VERSION {
-        warnings.push(format!(
-            "the schema version is {version}; TFLM runs version {SCHEMA_VERSION}"
-        ));
-    }
-    for op in graph
-        .operators()
-        .filter(|o| !o.calls.is_empty() && o.code != o.stored_code)
-    {
-        warnings.push(format!(
-            "{}: its code stands only in `deprecated_builtin_code`; TFLM of before autumn 2026 overlooks the subgraphs \
-             it runs, and computes wrong numbers without a plan",
-            op.label()
-        ));
-    }
-    let mut stray: Vec<_> = scratch
-        .requests()
-        .iter()
-        .filter(|r| lifetimes.operator(r.operator).first == NEVER)
-        .map(|r| r.operator)
-        .collect();
-    stray.dedup();
-    for op in stray {
-        warnings.push(format!(
-            "{} asks for scratch memory, but nothing runs its subgraph; TFLM does not handle that",
-            graph.operator(op).label()
-        ));
-    }
-    warnings
-}
-
-/// `TFLITE_SCHEMA_VERSION`, the only version that TFLM and LiteRT read.
-const SCHEMA_VERSION: u32 = 3;
 
 /// The options that shape a plan, as they are noted in the file.
 fn options_text(options: &Options) -> String {

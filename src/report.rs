@@ -1,12 +1,13 @@
 //! The figures of one model, as the command line prints them and build scripts read them.
 
 use crate::error::Error;
-use crate::graph::{Graph, TensorId};
+use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Rules};
-use crate::lifetimes::Lifetimes;
-use crate::plan::{Options, warnings};
+use crate::lifetimes::{Lifetimes, NEVER};
+use crate::plan::Options;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
+use crate::text::thousands;
 use crate::tflm::{self, Simulation, room, tail};
 
 /// What became of a request to plan.
@@ -38,6 +39,7 @@ pub enum Outcome {
 
 /// Sizes that follow from the model alone, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sizes {
     /// All tensors in the head, each rounded up to 16: what a plan without reuse takes.
     pub sum_bytes: u64,
@@ -84,6 +86,7 @@ impl Sizes {
 
 /// What an arena needs on a device with pointers of one width, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Arena {
     /// What persists: an estimate from the layout of TFLM's structures.
     pub tail_bytes: u64,
@@ -117,11 +120,13 @@ pub struct Report {
     pub sizes: Sizes,
     /// The head of TFLM's own planning, scratch included.
     pub greedy_head_bytes: u64,
+    /// The head of TFLM with the file as it came in: with the plan of another tool, if that was right.
+    pub before_head_bytes: u64,
     /// The head of TFLM with what the file now holds, scratch included.
     pub head_bytes: u64,
     /// Whether `head_bytes` is proved to be the least possible for this order of operators without aliasing.
     pub optimal: bool,
-    /// Whether each operator of subgraph 0 needs the one before it, so that their order is forced.
+    /// Whether the model is a chain: one subgraph, in which each operator needs the one before it.
     pub is_chain: bool,
     /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
     pub tail_is_complete: bool,
@@ -129,6 +134,10 @@ pub struct Report {
     pub arena_32: Arena,
     /// A machine with 64-bit pointers.
     pub arena_64: Arena,
+    /// Bytes of the file without a plan of ours.
+    pub file_bytes_before: usize,
+    /// Bytes of the file with what was done to it.
+    pub file_bytes: usize,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -146,12 +155,15 @@ impl Report {
             tensors_planned: 0,
             sizes,
             greedy_head_bytes: 0,
+            before_head_bytes: 0,
             head_bytes: 0,
             optimal: false,
             is_chain: is_chain(graph),
             tail_is_complete: true,
             arena_32: Arena::default(),
             arena_64: Arena::default(),
+            file_bytes_before: 0,
+            file_bytes: 0,
             warnings: Vec::new(),
         }
     }
@@ -170,9 +182,12 @@ impl Report {
         report.outcome = Outcome::AsStored;
         report.warnings = warnings(graph, lifetimes, scratch);
         report.greedy_head_bytes = unplanned.head;
+        report.before_head_bytes = stored.head_if_right().unwrap_or(unplanned.head);
+        report.file_bytes_before = graph.model.bytes().len();
+        report.file_bytes = report.file_bytes_before;
         match (&stored.plan, &stored.simulation) {
-            (StoredPlan::Offsets(offsets), Some(simulation)) => {
-                report.tensors_planned = offsets.iter().filter(|&&o| o != -1).count();
+            (StoredPlan::Offsets(_), Some(simulation)) => {
+                report.tensors_planned = stored.tensors_planned();
                 report.planner = "stored".into();
                 report.describe_head(simulation, true);
             }
@@ -211,19 +226,25 @@ impl Report {
                 Some("nothing to plan: no tensor can be given a place in the arena's head".into())
             }
             Outcome::WorseThanUnplanned { head_bytes } => Some(format!(
-                "no plan written: with it the head would be {head_bytes} bytes, without it is {}, because the device \
-                 places scratch memory itself",
-                self.greedy_head_bytes
+                "left without a plan: with one, the options given and the scratch memory that the device places \
+                 itself, the head would be {} bytes; without it is {}",
+                thousands(*head_bytes),
+                thousands(self.greedy_head_bytes)
             )),
             Outcome::ForeignPlanKept => Some(format!(
                 "the plan that was in the file is right and smaller than ours, and is kept ({} bytes)",
-                self.head_bytes
+                thousands(self.head_bytes)
             )),
             Outcome::AsStored => None,
-            Outcome::Planned { .. } if self.head_bytes < self.greedy_head_bytes => None,
+            Outcome::Planned { .. } if self.head_bytes < self.before_head_bytes => None,
+            Outcome::Planned { .. } if self.head_bytes > self.before_head_bytes => Some(
+                "larger than before, since TFLM alone would not keep what is to be kept".into(),
+            ),
+            Outcome::Planned { replaced: true } => Some(
+                "nothing to save against the plan that was in the file; it is replaced by ours".into(),
+            ),
             Outcome::Planned { .. } if self.optimal && self.is_chain => Some(
-                "nothing to save: the operators form a chain, so their order is forced, and TFLM's own planner is \
-                 optimal on it"
+                "nothing to save: the operators form a chain, so their order is forced, and TFLM's own plan is optimal"
                     .into(),
             ),
             Outcome::Planned { .. } if self.optimal => Some(
@@ -231,18 +252,18 @@ impl Report {
             ),
             Outcome::Planned { .. } => Some(format!(
                 "no plan smaller than TFLM's own was found; none is below {} bytes",
-                self.sizes.bound_with_scratch_bytes
+                thousands(self.sizes.bound_with_scratch_bytes)
             )),
         }
     }
 
-    /// `greedy_head_bytes - head_bytes` in percent of the former.
+    /// What the head lost against `before_head_bytes`, in percent of that; negative when it grew.
     pub fn saving_percent(&self) -> f64 {
-        if self.greedy_head_bytes == 0 {
+        if self.before_head_bytes == 0 {
             return 0.0;
         }
-        let saved = self.greedy_head_bytes as f64 - self.head_bytes as f64;
-        100.0 * saved / self.greedy_head_bytes as f64
+        let saved = self.before_head_bytes as f64 - self.head_bytes as f64;
+        100.0 * saved / self.before_head_bytes as f64
     }
 }
 
@@ -255,13 +276,72 @@ fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) ->
     }
 }
 
-/// Whether each operator of subgraph 0 reads what the one before it wrote.
+/// Whether each operator of the only subgraph reads what the one before it wrote.
 fn is_chain(graph: &Graph<'_>) -> bool {
-    graph.subgraphs[0].operators.windows(2).all(|pair| {
-        pair[1]
-            .inputs
-            .iter()
-            .flatten()
-            .any(|t| pair[0].outputs.contains(t))
-    })
+    graph.subgraphs.len() == 1
+        && graph.subgraphs[0].operators.windows(2).all(|pair| {
+            pair[1]
+                .inputs
+                .iter()
+                .flatten()
+                .any(|t| pair[0].outputs.contains(t))
+        })
 }
+
+/// What the user should know about tensors that cannot be planned, and about models that TFLM cannot run.
+pub(crate) fn warnings(graph: &Graph<'_>, lifetimes: &Lifetimes, scratch: &Scratch) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for tensor in &graph.tensors {
+        let reason = match tensor.storage {
+            Storage::DynamicShape => {
+                let shape: Vec<_> = tensor.shape.iter().map(i32::to_string).collect();
+                format!(
+                    "has the shape [{}]: a size that is known only at run time cannot be planned (-1, left to the device)",
+                    shape.join(", ")
+                )
+            }
+            Storage::UnknownType => format!(
+                "has the type {}, which has no fixed size and cannot be planned",
+                arenaplan_schema::names::tensor_type_name(tensor.ty)
+            ),
+            Storage::OutsideConstant => {
+                "is a constant kept outside the FlatBuffer, which TFLM cannot read".into()
+            }
+            _ => continue,
+        };
+        warnings.push(format!("{} {reason}", tensor.label()));
+    }
+    let version = graph.model.root().version();
+    if version != SCHEMA_VERSION {
+        warnings.push(format!(
+            "the schema version is {version}; TFLM runs version {SCHEMA_VERSION}"
+        ));
+    }
+    for op in graph
+        .operators()
+        .filter(|o| !o.calls.is_empty() && o.code != o.stored_code)
+    {
+        warnings.push(format!(
+            "{}: its code stands only in `deprecated_builtin_code`; TFLM of before autumn 2026 overlooks the subgraphs \
+             it runs, and computes wrong numbers without a plan",
+            op.label()
+        ));
+    }
+    let mut stray: Vec<_> = scratch
+        .requests()
+        .iter()
+        .filter(|r| lifetimes.operator(r.operator).first == NEVER)
+        .map(|r| r.operator)
+        .collect();
+    stray.dedup();
+    for op in stray {
+        warnings.push(format!(
+            "{} asks for scratch memory, but nothing runs its subgraph; TFLM does not handle that",
+            graph.operator(op).label()
+        ));
+    }
+    warnings
+}
+
+/// `TFLITE_SCHEMA_VERSION`, the only version that TFLM and LiteRT read.
+const SCHEMA_VERSION: u32 = 3;

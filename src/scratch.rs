@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::graph::{Graph, OpId};
+use crate::graph::{Graph, MAX_BYTES, OpId};
 use crate::tflm::scratch::scratch_requests;
 
 /// One request of one operator.
@@ -59,9 +59,9 @@ impl Scratch {
                 return Err(fail(format!("the model has no {operator}")));
             }
             let bytes = words
-                .map(|w| {
-                    w.parse::<u64>()
-                        .map_err(|_| fail(format!("{w:?} is not a number of bytes")))
+                .map(|w| match w.parse::<u64>() {
+                    Ok(n) if n <= MAX_BYTES => Ok(n),
+                    _ => Err(fail(format!("{w:?} is not a number of bytes below 2 GiB"))),
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             if bytes.len() > MAX_REQUESTS {

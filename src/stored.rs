@@ -4,13 +4,12 @@ use arenaplan_schema::view;
 
 use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
-use crate::model::PLAN_METADATA;
-use crate::plan::{entries_read_for_variables, layout};
 use crate::scratch::Scratch;
 use crate::tflm::{self, Simulation};
 
 /// The `OfflineMemoryAllocation` entry of a file as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoredPlan {
     /// There is none.
     Absent,
@@ -59,6 +58,14 @@ impl StoredPlan {
             }
             StoredPlan::Offsets(offsets) => offsets.clone(),
         };
+        if offsets.len() != graph.tensors.len() {
+            verdict.faults.push(format!(
+                "the plan is for {} tensors, but the model has {}",
+                offsets.len(),
+                graph.tensors.len()
+            ));
+            return verdict;
+        }
         for tensor in &graph.tensors {
             let offset = offsets[tensor.id.index()];
             if offset < -1 {
@@ -68,7 +75,8 @@ impl StoredPlan {
                 ));
             }
             let end = i64::from(offset) + tensor.bytes as i64;
-            if tensor.is_planned() && end > i64::from(i32::MAX) {
+            let takes_room = tensor.is_planned() || tensor.storage == Storage::Variable;
+            if takes_room && end > i64::from(i32::MAX) {
                 verdict.faults.push(format!(
                     "{} ends at {end}, which TFLM's 32-bit numbers cannot hold",
                     tensor.label()
@@ -87,7 +95,7 @@ impl StoredPlan {
                 _ => {}
             }
         }
-        for id in entries_read_for_variables(graph) {
+        for id in tflm::entries_read_for_variables(graph) {
             if offsets.get(id.index()).is_some_and(|&o| o != -1) {
                 verdict.faults.push(format!(
                     "{} must be -1: TFLM reads this entry for a variable of a later subgraph, which would get no memory",
@@ -95,14 +103,15 @@ impl StoredPlan {
                 ));
             }
         }
-        if graph
-            .model
-            .metadata()
-            .get(PLAN_METADATA)
-            .is_some_and(|e| e.len() > 1)
+        let entries = graph.model.root().metadata().into_iter().flatten();
+        if entries
+            .filter(|e| e.name() == Some(view::PLAN_NAME))
+            .count()
+            > 1
         {
             verdict.notes.push(format!(
-                "there are several {PLAN_METADATA} entries; the last one counts"
+                "there are several {} entries; the last one counts",
+                view::PLAN_NAME
             ));
         }
         if offsets.iter().any(|&o| o < -1) {
@@ -111,7 +120,7 @@ impl StoredPlan {
         match tflm::simulate(graph, scratch, Some(&offsets)) {
             Err(e) => verdict.faults.push(e.to_string()),
             Ok(simulation) => {
-                let faults = check::check(graph, &layout(&simulation, align, keep));
+                let faults = check::check(graph, &simulation.layout(align, keep));
                 verdict
                     .faults
                     .extend(faults.iter().map(|f| f.describe(graph)));
@@ -124,6 +133,7 @@ impl StoredPlan {
 
 /// What is to be said of a stored plan.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Verdict {
     /// The plan as stored.
     pub plan: StoredPlan,
@@ -152,6 +162,14 @@ impl Verdict {
             .as_ref()
             .filter(|_| self.is_right())
             .map(|s| s.head)
+    }
+
+    /// How many tensors have an offset.
+    pub fn tensors_planned(&self) -> usize {
+        match &self.plan {
+            StoredPlan::Offsets(offsets) => offsets.iter().filter(|&&o| o != -1).count(),
+            _ => 0,
+        }
     }
 
     /// The first fault.

@@ -23,13 +23,13 @@ fn layout_of(offsets: &[(TensorId, u64, u64)], align: u64) -> Layout {
             tag: Tag::Tensor(t),
             offset,
             bytes,
+            align,
         })
         .collect();
     let head = pieces.iter().map(|p| p.offset + p.bytes).max().unwrap_or(0);
     Layout {
         pieces,
         head,
-        align,
         keep: Vec::new(),
     }
 }

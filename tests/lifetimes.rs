@@ -105,6 +105,7 @@ fn edges_join_what_is_alive_together() {
         let span = |node: &Node| match *node {
             Node::Tensor(t) => lifetimes.tensor(t),
             Node::Scratch { operator, .. } => lifetimes.operator(operator),
+            other => panic!("unknown node {other:?}"),
         };
         let mut expected = BTreeSet::new();
         for (i, a) in built.nodes.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use arenaplan_solver::Planner;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::report::{Arena, Report};
 use crate::target::Target;
 
 /// Plans the tensor arena of TensorFlow Lite models offline, so that microcontrollers need less RAM.
@@ -59,7 +60,11 @@ pub(super) struct DeviceArgs {
     /// Multiple of bytes at which tensors start
     #[arg(long, default_value = "16", value_name = "N", value_parser = alignment)]
     pub(super) align: u64,
-    /// Scratch memory measured on a device: lines of `OPERATOR BYTES...`
+    /// Scratch memory measured on a device: a file with a line `OPERATOR BYTES...` per operator
+    ///
+    /// OPERATOR is INDEX in subgraph 0, or SUBGRAPH:INDEX, as `inspect` shows them; BYTES are those of each of its
+    /// requests. No bytes: it requests nothing. Operators without a line keep the numbers of TFLM's reference kernels. `#`
+    /// starts a comment. One model at a time.
     #[arg(long, value_name = "FILE")]
     pub(super) scratch: Option<PathBuf>,
     /// Width of the device's pointers, for the estimate of the tail
@@ -76,6 +81,24 @@ pub(super) enum Bits {
     /// The machine at hand, and the Python wheel of TFLM
     #[value(name = "64")]
     B64,
+}
+
+impl Bits {
+    /// The width as a number.
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Bits::B32 => 32,
+            Bits::B64 => 64,
+        }
+    }
+
+    /// The arena of a model on a device of this width.
+    pub(super) fn of(self, report: &Report) -> Arena {
+        match self {
+            Bits::B32 => report.arena_32,
+            Bits::B64 => report.arena_64,
+        }
+    }
 }
 
 /// How results are printed.
@@ -110,11 +133,11 @@ pub(super) struct PlanArgs {
     /// Keep the inputs' values until the end of an invoke
     #[arg(long)]
     pub(super) keep_inputs: bool,
-    /// Keep a tensor's value until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX)
-    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    /// Keep a tensor's value until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX); may be repeated
+    #[arg(long, value_name = "TENSOR")]
     pub(super) keep: Vec<String>,
-    /// Leave a tensor to the device's planner (name, INDEX, or SUBGRAPH:INDEX)
-    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    /// Leave a tensor to the device's planner (name, INDEX, or SUBGRAPH:INDEX); may be repeated
+    #[arg(long, value_name = "TENSOR")]
     pub(super) online: Vec<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -170,14 +193,16 @@ pub(super) struct StripArgs {
 /// Bytes, with an optional binary suffix: `65536`, `64K`, `64KiB`, `1MiB`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: u64 = match &text[digits.len()..] {
-        "" | "B" => 1,
-        "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
-        suffix => {
+    let unit = &text[digits.len()..];
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        _ if digits.is_empty() => return Err("not a size in bytes, like 65536, 64KiB or 1M".into()),
+        _ => {
             return Err(format!(
-                "unknown unit {suffix:?}; use K, KiB, M, MiB, G or GiB"
+                "unknown unit {unit:?}; use K, KiB, M, MiB, G or GiB"
             ));
         }
     };
@@ -205,6 +230,7 @@ mod tests {
         assert_eq!(size("65536"), Ok(65536));
         assert_eq!(size("64K"), Ok(65536));
         assert_eq!(size("64KiB"), Ok(65536));
+        assert_eq!(size("64k"), Ok(65536));
         assert_eq!(size("1MiB"), Ok(1_048_576));
         assert!(size("").is_err());
         assert!(size("-1").is_err());

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::args::{Bits, InspectArgs, InspectFormat};
 use super::json::{self, Failure, ModelFigures};
 use super::models;
-use super::plan::options;
-use super::text::{Align, table, thousands};
-use super::{Status, complain, print};
+use super::plan::{about_scratch, options};
+use super::text::{Align, count, shortened, shown, table, thousands};
+use super::{Status, complain, each, print};
 use crate::graph::{Graph, Storage, Tensor};
 use crate::inspect::{Inspection, inspect};
 use crate::interference::{Interference, Rules};
@@ -69,46 +69,37 @@ struct TensorDetail {
 }
 
 pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
-    let sources = models::find(&args.models.models)?;
-    let options = options(&args.device)?;
-    let mut status = Status::Done;
-    let mut items = Vec::new();
+    let found = models::find(&args.models.models);
+    let options = options(&args.device, &found)?;
+    let (results, status) = each(&found, |_, source| {
+        let bytes = source.read()?;
+        let graph = Graph::read(Model::parse(&bytes)?)?;
+        let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device))?;
+        for warning in &seen.report.warnings {
+            complain(&format!("warning: {}: {warning}", source.name()));
+        }
+        Ok(match args.format {
+            InspectFormat::Text => {
+                Shown::Text(words(&source.name(), &graph, &seen, args.device.bits))
+            }
+            InspectFormat::Csv => Shown::Text(csv(&source.path_text(), &graph, &seen)),
+            InspectFormat::Dot => Shown::Text(dot(&graph, &seen, &options)?),
+            InspectFormat::Json => {
+                let detail = detail(source.path_text(), &graph, &seen, args.device.bits);
+                Shown::Json(Box::new(detail))
+            }
+        })
+    })?;
     let mut text = String::new();
     if args.format == InspectFormat::Csv {
         text.push_str("model,subgraph,index,name,type,shape,storage,bytes,first,last,offset\n");
     }
-    for source in &sources {
-        let name = source.name();
-        let result = source.read().and_then(|bytes| {
-            let graph = Graph::read(Model::parse(&bytes)?)?;
-            let seen = inspect(&graph, &options)?;
-            match args.format {
-                InspectFormat::Text => {
-                    text.push_str(&words(&name, &graph, &seen, args.device.bits))
-                }
-                InspectFormat::Csv => text.push_str(&csv(&name, &graph, &seen)?),
-                InspectFormat::Dot => text.push_str(&dot(&graph, &seen, &options)?),
-                InspectFormat::Json => {
-                    items.push(Item::Model(Box::new(detail(
-                        &name,
-                        &graph,
-                        &seen,
-                        args.device.bits,
-                    ))));
-                }
-            }
-            for warning in &seen.report.warnings {
-                complain(&format!("warning: {name}: {warning}"));
-            }
-            Ok(())
-        });
-        if let Err(e) = result {
-            status = Status::Failed;
-            complain(&format!("error: {name}: {e:#}"));
-            items.push(Item::Failure(Failure {
-                model: name,
-                error: format!("{e:#}"),
-            }));
+    let mut items = Vec::new();
+    for result in results {
+        match result {
+            Ok(Shown::Text(part)) => text.push_str(&part),
+            Ok(Shown::Json(detail)) => items.push(Item::Model(detail)),
+            Err(failure) => items.push(Item::Failure(failure)),
         }
     }
     if args.format == InspectFormat::Json {
@@ -116,6 +107,12 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
     }
     print(&text)?;
     Ok(status)
+}
+
+/// One model in the format asked for.
+enum Shown {
+    Text(String),
+    Json(Box<Detail>),
 }
 
 fn type_name(tensor: &Tensor<'_>) -> String {
@@ -148,7 +145,7 @@ fn span_of(seen: &Inspection, tensor: &Tensor<'_>) -> Option<Span> {
     (span != Span::UNTOUCHED).then_some(span)
 }
 
-fn detail(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detail {
+fn detail(model: String, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detail {
     let operator_list = seen.steps.iter().map(|step| {
         let op = graph.operator(step.visit.operator);
         OperatorDetail {
@@ -176,7 +173,7 @@ fn detail(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detai
         }
     });
     Detail {
-        figures: ModelFigures::new(name.to_owned(), None, &seen.report, bits),
+        figures: ModelFigures::new(model, None, &seen.report, bits, None),
         plan: plan_state(seen),
         peak: PeakDetail {
             clock: seen.peak.clock,
@@ -208,13 +205,12 @@ fn detail(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detai
 
 fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String {
     let report = &seen.report;
-    let arena = match bits {
-        Bits::B32 => report.arena_32,
-        Bits::B64 => report.arena_64,
-    };
+    let arena = bits.of(report);
     let mut text = format!(
-        "{name}: {} subgraphs, {} operators, {} tensors\n\n",
-        report.subgraphs, report.operators, report.tensors
+        "{name}: {}, {}, {}\n\n",
+        count(report.subgraphs, "subgraph"),
+        count(report.operators, "operator"),
+        count(report.tensors, "tensor")
     );
     let columns = [
         ("clock", Align::Right),
@@ -287,6 +283,7 @@ fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String
             graph.operator(request.operator).label()
         ));
     }
+    text.push_str(&format!("\n{}", tensor_table(graph, seen)));
     let mut line = |what: &str, bytes: u64| {
         text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
     };
@@ -314,7 +311,47 @@ fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String
     text
 }
 
-fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> anyhow::Result<String> {
+/// Every tensor that is not a constant: what it is, when it is alive, and where TFLM puts it.
+fn tensor_table(graph: &Graph<'_>, seen: &Inspection) -> String {
+    let columns = [
+        ("tensor", Align::Right),
+        ("name", Align::Left),
+        ("type", Align::Left),
+        ("shape", Align::Left),
+        ("bytes", Align::Right),
+        ("alive", Align::Right),
+        ("offset", Align::Right),
+    ];
+    let rows: Vec<Vec<String>> = graph
+        .tensors
+        .iter()
+        .filter(|t| t.storage != Storage::Constant)
+        .map(|t| {
+            let place = match t.subgraph {
+                0 => t.index.to_string(),
+                s => format!("{s}:{}", t.index),
+            };
+            let alive =
+                span_of(seen, t).map_or("never".into(), |s| format!("{}..={}", s.first, s.last));
+            let offset = match (t.storage, seen.offsets[t.id.index()]) {
+                (_, Some(offset)) => thousands(offset),
+                (storage, None) => storage_name(storage).to_owned(),
+            };
+            vec![
+                place,
+                shortened(&shown(t.name), 48),
+                type_name(t),
+                format!("{:?}", t.shape),
+                thousands(t.bytes),
+                alive,
+                offset,
+            ]
+        })
+        .collect();
+    table(&columns, &rows)
+}
+
+fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> String {
     let mut text = String::new();
     for t in &graph.tensors {
         let shape: Vec<_> = t.shape.iter().map(i32::to_string).collect();
@@ -336,7 +373,7 @@ fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> anyhow::Result<Strin
         text.push_str(&cells.map(|c| csv_cell(&c)).join(","));
         text.push('\n');
     }
-    Ok(text)
+    text
 }
 
 /// A cell by RFC 4180: quoted when it needs to be.

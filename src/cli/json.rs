@@ -5,9 +5,13 @@ use serde::Serialize;
 use super::args::Bits;
 use crate::report::{Outcome, Report};
 
+/// The version of the tool, for every object.
+const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The keys that both commands share. More may come, none of these is renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelFigures {
+    arenaplan: &'static str,
     model: String,
     output: Option<String>,
     outcome: &'static str,
@@ -23,6 +27,7 @@ pub(super) struct ModelFigures {
     file_order_bound_bytes: u64,
     bound_with_scratch_bytes: u64,
     greedy_head_bytes: u64,
+    before_head_bytes: u64,
     head_bytes: u64,
     optimal: bool,
     reordered: bool,
@@ -32,10 +37,14 @@ pub(super) struct ModelFigures {
     tail_is_complete: bool,
     planning_bytes: u64,
     arena_bytes: u64,
+    arena_limit: Option<u64>,
+    over_limit: bool,
     tail_bytes_32: u64,
     arena_bytes_32: u64,
     tail_bytes_64: u64,
     arena_bytes_64: u64,
+    file_bytes_before: usize,
+    file_bytes: usize,
     explanation: Option<String>,
     warnings: Vec<String>,
 }
@@ -48,12 +57,16 @@ pub(super) struct Failure {
 }
 
 impl ModelFigures {
-    pub(super) fn new(model: String, output: Option<String>, report: &Report, bits: Bits) -> Self {
-        let (pointer_bits, arena) = match bits {
-            Bits::B32 => (32, report.arena_32),
-            Bits::B64 => (64, report.arena_64),
-        };
+    pub(super) fn new(
+        model: String,
+        output: Option<String>,
+        report: &Report,
+        bits: Bits,
+        arena_limit: Option<u64>,
+    ) -> Self {
+        let arena = bits.of(report);
         Self {
+            arenaplan: TOOL_VERSION,
             model,
             output,
             outcome: match report.outcome {
@@ -77,19 +90,24 @@ impl ModelFigures {
             file_order_bound_bytes: report.sizes.bound_bytes,
             bound_with_scratch_bytes: report.sizes.bound_with_scratch_bytes,
             greedy_head_bytes: report.greedy_head_bytes,
+            before_head_bytes: report.before_head_bytes,
             head_bytes: report.head_bytes,
             optimal: report.optimal,
             reordered: false,
-            pointer_bits,
+            pointer_bits: bits.number(),
             tail_bytes: arena.tail_bytes,
             tail_is_estimate: true,
             tail_is_complete: report.tail_is_complete,
             planning_bytes: arena.planning_bytes,
             arena_bytes: arena.arena_bytes,
+            arena_limit,
+            over_limit: arena_limit.is_some_and(|limit| arena.arena_bytes > limit),
             tail_bytes_32: report.arena_32.tail_bytes,
             arena_bytes_32: report.arena_32.arena_bytes,
             tail_bytes_64: report.arena_64.tail_bytes,
             arena_bytes_64: report.arena_64.arena_bytes,
+            file_bytes_before: report.file_bytes_before,
+            file_bytes: report.file_bytes,
             explanation: report.explanation(),
             warnings: report.warnings.clone(),
         }

@@ -9,6 +9,7 @@ mod json;
 mod models;
 mod output;
 mod plan;
+mod plan_text;
 mod strip;
 mod text;
 mod verify;
@@ -20,6 +21,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
+use json::Failure;
+use models::{Found, Source};
 
 /// How a command ended; the worse of two is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +93,41 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs `work` on each model. A failure is reported with its file and does not stop the others; only a closed pipe does.
+fn each<T>(
+    found: &Found,
+    mut work: impl FnMut(usize, &Source) -> anyhow::Result<T>,
+) -> anyhow::Result<(Vec<Result<T, Failure>>, Status)> {
+    let mut results = Vec::new();
+    let fail = |name: &str, e: &anyhow::Error| {
+        complain(&format!("error: {}: {e:#}", text::shown(name)));
+        Err(Failure {
+            model: name.to_owned(),
+            error: format!("{e:#}"),
+        })
+    };
+    for (name, e) in &found.failures {
+        results.push(fail(name, e));
+    }
+    let progress = Progress::new(found.sources.len());
+    for (i, source) in found.sources.iter().enumerate() {
+        progress.step(i, source);
+        let result = work(i, source);
+        progress.clear();
+        results.push(match result {
+            Ok(value) => Ok(value),
+            Err(e) if is_broken_pipe(&e) => return Err(e),
+            Err(e) => fail(&source.path_text(), &e),
+        });
+    }
+    let status = if results.iter().any(Result::is_err) {
+        Status::Failed
+    } else {
+        Status::Done
+    };
+    Ok((results, status))
+}
+
 /// A line on stderr that says how far a long run is, when someone is looking.
 struct Progress {
     total: usize,
@@ -98,14 +136,22 @@ struct Progress {
 
 impl Progress {
     fn new(total: usize) -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         Self {
             total,
-            visible: total > 1 && io::stderr().is_terminal(),
+            visible: total > 1 && io::stderr().is_terminal() && !dumb,
         }
     }
 
-    fn step(&self, done: usize, name: &str) {
+    fn step(&self, done: usize, source: &Source) {
         if self.visible {
+            let name = source
+                .relative
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let name = text::shortened(&text::shown(&name), 40);
             let mut stderr = io::stderr().lock();
             let _ = write!(stderr, "\r\x1b[K[{}/{}] {name}", done + 1, self.total);
             let _ = stderr.flush();

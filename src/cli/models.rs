@@ -1,10 +1,13 @@
 //! Finding and reading models: files, folders, standard input.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
+
+use super::text::shown;
 
 /// A model to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +19,18 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The name to print.
-    pub(super) fn name(&self) -> String {
+    /// The name for JSON: the path as given.
+    pub(super) fn path_text(&self) -> String {
         if self.is_stdin() {
             "<stdin>".into()
         } else {
             self.path.display().to_string()
         }
+    }
+
+    /// The name for people.
+    pub(super) fn name(&self) -> String {
+        shown(&self.path_text())
     }
 
     pub(super) fn is_stdin(&self) -> bool {
@@ -44,16 +52,28 @@ impl Source {
     }
 }
 
-/// All models that the arguments name, folders searched and sorted; a file named twice is taken once.
-pub(super) fn find(arguments: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
-    let mut sources: Vec<Source> = Vec::new();
+/// What the arguments lead to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The models, folders searched and sorted; a file named twice is taken once.
+    pub(super) sources: Vec<Source>,
+    /// Arguments that lead to none, with the reason.
+    pub(super) failures: Vec<(String, anyhow::Error)>,
+}
+
+/// Looks up the arguments.
+pub(super) fn find(arguments: &[PathBuf]) -> Found {
+    let mut all = Found::default();
+    let mut known = BTreeSet::new();
     for path in arguments {
         let mut found = Vec::new();
         if path.is_dir() {
-            search(path, path, &mut found)
-                .with_context(|| format!("cannot search {}", path.display()))?;
-            if found.is_empty() {
-                bail!("{}: no *.tflite in this folder", path.display());
+            let mut result = search(path, path, &mut found).context("cannot search the folder");
+            if result.is_ok() && found.is_empty() {
+                result = Err(anyhow!("no *.tflite in this folder"));
+            }
+            if let Err(e) = result {
+                all.failures.push((path.display().to_string(), e));
             }
             found.sort_by(|a, b| a.path.cmp(&b.path));
         } else {
@@ -66,22 +86,23 @@ pub(super) fn find(arguments: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
                 relative,
             });
         }
-        for source in found {
-            if !sources.iter().any(|s| s.path == source.path) {
-                sources.push(source);
-            }
-        }
+        all.sources
+            .extend(found.into_iter().filter(|s| known.insert(s.path.clone())));
     }
-    Ok(sources)
+    all
 }
 
 fn search(root: &Path, folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
+        let is_model = || {
+            path.extension()
+                .is_some_and(|e| e.eq_ignore_ascii_case("tflite"))
+        };
         // Links to folders are not followed: they may lead in a circle.
         if path.is_dir() && !path.is_symlink() {
             search(root, &path, found)?;
-        } else if path.is_file() && path.extension().is_some_and(|e| e == "tflite") {
+        } else if path.is_file() && is_model() {
             let relative = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
             found.push(Source { path, relative });
         }

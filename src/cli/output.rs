@@ -1,5 +1,6 @@
 //! Writing results: whole or not at all, and over nothing that would be lost.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,17 +10,18 @@ use arenaplan_schema::patch;
 
 use super::args::OutputArgs;
 use super::models::Source;
+use super::text::shown;
 
 /// Where a result goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Destination {
     Stdout,
     File(PathBuf),
 }
 
 impl Destination {
-    /// The path to print; `-` for standard output.
-    pub(super) fn name(&self) -> String {
+    /// The path for JSON; `-` for standard output.
+    pub(super) fn path_text(&self) -> String {
         match self {
             Destination::Stdout => "-".into(),
             Destination::File(path) => path.display().to_string(),
@@ -27,32 +29,40 @@ impl Destination {
     }
 }
 
-/// A destination per source.
+/// A destination per source. `otherwise` says what to do instead of writing, if there is something.
 ///
 /// # Errors
 /// None given, one file for several models, or two models with one destination.
 pub(super) fn destinations(
     args: &OutputArgs,
     sources: &[Source],
+    otherwise: &str,
 ) -> anyhow::Result<Vec<Destination>> {
     let all: Vec<Destination> = match (&args.output, &args.out_dir, args.in_place) {
         (Some(path), ..) => {
-            if sources.len() != 1 {
+            if sources.len() > 1 {
                 bail!(
                     "-o takes one model, {} are given; use --out-dir or --in-place",
                     sources.len()
                 );
             }
-            vec![if path.as_os_str() == "-" {
+            let is_stdout = path.as_os_str() == "-";
+            let destination = if is_stdout {
                 Destination::Stdout
             } else {
                 Destination::File(path.clone())
-            }]
+            };
+            sources.iter().map(|_| destination.clone()).collect()
         }
-        (_, Some(folder), _) => sources
-            .iter()
-            .map(|s| Destination::File(folder.join(&s.relative)))
-            .collect(),
+        (_, Some(folder), _) => {
+            if folder.exists() && !folder.is_dir() {
+                bail!("--out-dir: {} is not a folder", folder.display());
+            }
+            sources
+                .iter()
+                .map(|s| Destination::File(folder.join(&s.relative)))
+                .collect()
+        }
         (.., true) => {
             if sources.iter().any(Source::is_stdin) {
                 bail!("--in-place cannot write to standard input; use -o FILE");
@@ -62,30 +72,29 @@ pub(super) fn destinations(
                 .map(|s| Destination::File(s.path.clone()))
                 .collect()
         }
-        _ => bail!(
-            "say where to write: -o FILE, --out-dir DIR, or --in-place; plan --dry-run only reports"
-        ),
+        _ => bail!("say where to write: -o FILE, --out-dir DIR, or --in-place{otherwise}"),
     };
-    for (i, destination) in all.iter().enumerate() {
-        if let Some(j) = all[..i].iter().position(|d| d == destination) {
+    let mut taken = BTreeMap::new();
+    for (source, destination) in sources.iter().zip(&all) {
+        if let Some(other) = taken.insert(destination, source) {
             bail!(
-                "{} and {} would both be written to {}",
-                sources[j].name(),
-                sources[i].name(),
-                destination.name()
+                "{} and {} would both be written to {}; plan them one by one, or name a folder above both",
+                Source::name(other),
+                source.name(),
+                shown(&destination.path_text())
             );
         }
     }
     Ok(all)
 }
 
-/// Writes `bytes` to `destination` as a whole file.
+/// Writes `bytes` to `destination`: a file as a whole, anything else (a device, a pipe) as it comes.
 ///
 /// A file that is there already is replaced when it is the source itself (asked for by `--in-place`), when nothing is
-/// lost (it holds the same bytes, or a plan of ours for the same model), or with `force`.
+/// lost (it holds the same model, with or without a plan of ours), or with `force`. It keeps its permissions; through a
+/// link, the file that the link leads to is replaced.
 pub(super) fn write(
     destination: &Destination,
-    source: &Source,
     args: &OutputArgs,
     force: bool,
     bytes: &[u8],
@@ -93,49 +102,57 @@ pub(super) fn write(
     let path = match destination {
         Destination::Stdout => {
             let mut stdout = io::stdout().lock();
-            stdout.write_all(bytes)?;
-            stdout.flush()?;
+            stdout
+                .write_all(bytes)
+                .and_then(|()| stdout.flush())
+                .context("cannot write standard output")?;
             return Ok(());
         }
         Destination::File(path) => path,
     };
-    let context = || format!("cannot write {}", path.display());
-    if !force && !args.in_place && path.exists() {
-        let old = fs::read(path).with_context(context)?;
-        if !same_model(&old, bytes) {
+    let name = || shown(&path.display().to_string());
+    let context = || format!("cannot write {}", name());
+    let Ok(old) = fs::metadata(path) else {
+        return whole_file(path, bytes, None).with_context(context);
+    };
+    if old.is_dir() {
+        bail!("cannot write {}: it is a folder", name());
+    }
+    if !old.is_file() {
+        let mut device = fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .with_context(context)?;
+        return device.write_all(bytes).with_context(context);
+    }
+    if !force {
+        if !args.in_place && !same_model(path, old.len(), bytes).with_context(context)? {
             bail!(
                 "{} exists and holds something else; --force replaces it",
-                path.display()
+                name()
             );
         }
+        if old.permissions().readonly() {
+            bail!("{} is write-protected; --force replaces it", name());
+        }
     }
-    let permissions = if args.in_place {
-        Some(
-            fs::metadata(&source.path)
-                .with_context(context)?
-                .permissions(),
-        )
-    } else {
-        None
-    };
-    whole_file(path, bytes, permissions).with_context(context)
+    let target = fs::canonicalize(path).with_context(context)?;
+    whole_file(&target, bytes, Some(old.permissions())).with_context(context)
 }
 
-/// Whether both hold the same model, with or without a plan of ours.
-fn same_model(a: &[u8], b: &[u8]) -> bool {
-    a == b
-        || matches!(
-            (patch::original_of(a), patch::original_of(b)),
-            (Ok(x), Ok(y)) if x == y
-        )
+/// Whether the file holds the same model as `bytes`, with or without a plan of ours.
+fn same_model(path: &Path, length: u64, bytes: &[u8]) -> io::Result<bool> {
+    // A plan adds a few bytes per tensor; a file that is so much longer need not be read.
+    if length / 4 > bytes.len() as u64 + 65_536 {
+        return Ok(false);
+    }
+    let old = fs::read(path)?;
+    let originals = (patch::original_of(&old), patch::original_of(bytes));
+    Ok(old == bytes || matches!(originals, (Ok(a), Ok(b)) if a == b))
 }
 
 /// Through a temporary file beside it, so that nobody ever sees half of it.
-fn whole_file(
-    path: &Path,
-    bytes: &[u8],
-    permissions: Option<fs::Permissions>,
-) -> anyhow::Result<()> {
+fn whole_file(path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -149,12 +166,15 @@ fn whole_file(
         // As for any new file: what the umask leaves of this.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(folder)?;
+    // The temporary name says nothing to the user.
+    let mut file = builder
+        .tempfile_in(folder)
+        .map_err(|e| io::Error::from(e.kind()))?;
     file.write_all(bytes)?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }

@@ -1,45 +1,53 @@
 //! `arenaplan strip`
 
-use arenaplan_schema::patch;
+use arenaplan_schema::patch::{self, PatchError};
 
 use super::args::StripArgs;
 use super::models::{self, Source};
 use super::output::{self, Destination};
-use super::{Status, complain, print};
+use super::text::{shown, thousands};
+use super::{Status, complain, each, print};
 
 pub(super) fn run(args: &StripArgs) -> anyhow::Result<Status> {
-    let sources = models::find(&args.models.models)?;
-    let destinations = output::destinations(&args.output, &sources)?;
-    let mut status = Status::Done;
-    for (source, destination) in sources.iter().zip(&destinations) {
-        match one(args, source, destination) {
-            Ok(line) => {
-                if *destination == Destination::Stdout {
-                    complain(&line);
-                } else {
-                    print(&format!("{line}\n"))?;
-                }
+    let found = models::find(&args.models.models);
+    let destinations = output::destinations(&args.output, &found.sources, "")?;
+    let (results, mut status) = each(&found, |i, source| {
+        Ok((one(args, source, &destinations[i])?, i))
+    })?;
+    for (line, i) in results.into_iter().flatten() {
+        match line {
+            None => {
+                status = status.max(Status::No);
+                let name = found.sources[i].name();
+                complain(&format!(
+                    "{name}: no plan of arenaplan to remove; nothing written"
+                ));
             }
-            Err(e) => {
-                let no_plan = e
-                    .downcast_ref::<patch::PatchError>()
-                    .is_some_and(|e| matches!(e, patch::PatchError::NotPlanned));
-                status = status.max(if no_plan { Status::No } else { Status::Failed });
-                complain(&format!("error: {}: {e:#}", source.name()));
-            }
+            Some(line) if destinations[i] == Destination::Stdout => complain(&line),
+            Some(line) => print(&format!("{line}\n"))?,
         }
     }
     Ok(status)
 }
 
-fn one(args: &StripArgs, source: &Source, destination: &Destination) -> anyhow::Result<String> {
+/// What was done, or nothing when the file carries no plan of ours.
+fn one(
+    args: &StripArgs,
+    source: &Source,
+    destination: &Destination,
+) -> anyhow::Result<Option<String>> {
     let bytes = source.read()?;
-    let original = patch::strip(&bytes)?;
-    output::write(destination, source, &args.output, args.force, &original)?;
-    Ok(format!(
+    // What is no model at all should be called that.
+    arenaplan_schema::verify::root(&bytes)?;
+    let original = match patch::strip(&bytes) {
+        Err(PatchError::NotPlanned) => return Ok(None),
+        other => other?,
+    };
+    output::write(destination, &args.output, args.force, &original)?;
+    Ok(Some(format!(
         "{}: plan removed, {} bytes as before planning, written: {}",
         source.name(),
-        original.len(),
-        destination.name()
-    ))
+        thousands(original.len() as u64),
+        shown(&destination.path_text())
+    )))
 }

@@ -1,25 +1,50 @@
-//! Text for people: numbers with separators, aligned tables.
+//! Text for people: aligned tables, names that cannot disturb a terminal.
 
-/// `73728` as `73,728`.
-pub(super) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(c);
-    }
-    text
-}
+pub(super) use crate::text::thousands;
 
-/// A saving in percent: `-25.0 %`, or `0 %` when there is none.
+/// A saving in percent of what there was before.
 pub(super) fn percent(saved: f64) -> String {
     if saved == 0.0 {
-        "0 %".into()
+        "-".into()
     } else {
-        format!("{:+.1} %", -saved)
+        format!("{saved:.1} %")
     }
+}
+
+/// `1 model`, `2 models`.
+pub(super) fn count(n: usize, what: &str) -> String {
+    format!(
+        "{} {what}{}",
+        thousands(n as u64),
+        if n == 1 { "" } else { "s" }
+    )
+}
+
+/// A name with its control characters escaped.
+pub(super) fn shown(name: &str) -> String {
+    name.chars()
+        .flat_map(|c| {
+            let plain = (!c.is_control()).then_some(c);
+            let escaped = c
+                .is_control()
+                .then(|| c.escape_default())
+                .into_iter()
+                .flatten();
+            plain.into_iter().chain(escaped)
+        })
+        .collect()
+}
+
+/// A name cut in the middle to at most `width` characters.
+pub(super) fn shortened(name: &str, width: usize) -> String {
+    let all: Vec<char> = name.chars().collect();
+    if all.len() <= width {
+        return name.to_owned();
+    }
+    let tail = width / 2;
+    let head = width - tail - 1;
+    let (first, last) = (&all[..head], &all[all.len() - tail..]);
+    first.iter().chain(['…'].iter()).chain(last).collect()
 }
 
 /// How a column is set.
@@ -63,20 +88,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_separated() {
-        let cases = [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (73728, "73,728"),
-            (1_048_576, "1,048,576"),
-        ];
-        for (n, text) in cases {
-            assert_eq!(thousands(n), text);
-        }
-    }
-
-    #[test]
     fn columns_are_aligned() {
         let columns = [("name", Align::Left), ("bytes", Align::Right)];
         let rows = vec![
@@ -87,5 +98,13 @@ mod tests {
             table(&columns, &rows),
             "name    bytes\na           1\nlonger  1,000\n"
         );
+    }
+
+    #[test]
+    fn names_are_made_harmless() {
+        assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(shown("grün.tflite"), "grün.tflite");
+        assert_eq!(shortened("abcdefghij", 7), "abc…hij");
+        assert_eq!(shortened("abc", 7), "abc");
     }
 }

@@ -3,12 +3,12 @@
 use arenaplan_schema::patch;
 use serde::Serialize;
 
-use super::args::{Format, VerifyArgs};
-use super::json;
+use super::args::{DeviceArgs, Format, VerifyArgs};
+use super::json::{self, Failure};
 use super::models::{self, Source};
-use super::plan::options;
-use super::text::thousands;
-use super::{Progress, Status, complain, print};
+use super::plan::{about_scratch, options};
+use super::text::{count, shown, thousands};
+use super::{Status, each, print};
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::plan::Options;
@@ -16,16 +16,29 @@ use crate::scratch::Scratch;
 use crate::stored::StoredPlan;
 use crate::tflm;
 
+/// What there is to say of a stored plan in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    /// It is right for its model.
+    Right,
+    /// It is not.
+    Wrong,
+    /// There is none.
+    None,
+    /// There is none, and no tensor that could be planned either.
+    NothingToPlan,
+}
+
 /// What was found in one file.
 #[derive(Debug, Serialize)]
 struct Finding {
     model: String,
-    /// `right`, `wrong`, `none`, or `unreadable`.
-    plan: &'static str,
+    plan: State,
     /// Who wrote it, when that was us.
     written_by: Option<Writer>,
     head_bytes: Option<u64>,
-    greedy_head_bytes: Option<u64>,
+    greedy_head_bytes: u64,
     faults: Vec<String>,
     notes: Vec<String>,
 }
@@ -37,57 +50,46 @@ struct Writer {
     options: String,
 }
 
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item {
+    Finding(Finding),
+    Failure(Failure),
+}
+
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
-    let sources = models::find(&args.models.models)?;
-    let options = options(&args.device)?;
-    let progress = Progress::new(sources.len());
-    let mut findings = Vec::new();
-    let mut status = Status::Done;
-    for (i, source) in sources.iter().enumerate() {
-        progress.step(i, &source.name());
-        let finding = match examine(source, &options) {
-            Ok(finding) => finding,
-            Err(e) => {
-                progress.clear();
-                complain(&format!("error: {}: {e:#}", source.name()));
-                Finding {
-                    model: source.name(),
-                    plan: "unreadable",
-                    written_by: None,
-                    head_bytes: None,
-                    greedy_head_bytes: None,
-                    faults: vec![format!("{e:#}")],
-                    notes: Vec::new(),
-                }
-            }
-        };
-        status = status.max(match finding.plan {
-            "right" => Status::Done,
-            "unreadable" => Status::Failed,
-            _ => Status::No,
-        });
-        findings.push(finding);
+    let found = models::find(&args.models.models);
+    let options = options(&args.device, &found)?;
+    let (results, mut status) = each(&found, |_, source| examine(source, &options, &args.device))?;
+    let findings = || results.iter().flatten();
+    if findings().any(|f| matches!(f.plan, State::Wrong | State::None)) {
+        status = status.max(Status::No);
     }
-    progress.clear();
-    match args.format {
-        Format::Json => print(&json::array(&findings)?)?,
+    let text = match args.format {
         Format::Text => {
-            let text: String = findings
-                .iter()
-                .filter(|f| f.plan != "unreadable")
-                .map(words)
-                .collect();
-            print(&text)?;
+            let mut text: String = findings().map(words).collect();
+            if results.len() > 1 {
+                text.push_str(&summary(&results));
+            }
+            text
         }
-    }
+        Format::Json => {
+            let items = results.into_iter().map(|r| match r {
+                Ok(finding) => Item::Finding(finding),
+                Err(failure) => Item::Failure(failure),
+            });
+            json::array(&items.collect::<Vec<_>>())?
+        }
+    };
+    print(&text)?;
     Ok(status)
 }
 
-fn examine(source: &Source, options: &Options) -> anyhow::Result<Finding> {
+fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::Result<Finding> {
     let bytes = source.read()?;
     let graph = Graph::read(Model::parse(&bytes)?)?;
     let scratch = match &options.scratch {
-        Some(text) => Scratch::with_file(&graph, text)?,
+        Some(text) => Scratch::with_file(&graph, text).map_err(|e| about_scratch(e, device))?,
         None => Scratch::reference(&graph),
     };
     let verdict = StoredPlan::read(&graph).judged(&graph, &scratch, options.align, &[]);
@@ -95,9 +97,7 @@ fn examine(source: &Source, options: &Options) -> anyhow::Result<Finding> {
     let unplanned = tflm::simulate(&graph, &scratch, None)?;
     let written_by = match patch::inspect_provenance(&bytes) {
         Ok(Some(p)) => {
-            if let Err(e) = patch::strip(&bytes) {
-                notes.push(format!("the original cannot be restored: {e}"));
-            }
+            notes.extend(patch::strip(&bytes).err().map(|e| e.to_string()));
             Some(Writer {
                 version: p.stamp.tool_version,
                 target: p.stamp.target,
@@ -115,37 +115,39 @@ fn examine(source: &Source, options: &Options) -> anyhow::Result<Finding> {
         notes.push("the head is larger than without any plan".into());
     }
     Ok(Finding {
-        model: source.name(),
+        model: source.path_text(),
         plan: match (verdict.exists(), verdict.is_right()) {
-            (false, _) => "none",
-            (true, true) => "right",
-            (true, false) => "wrong",
+            (true, true) => State::Right,
+            (true, false) => State::Wrong,
+            (false, _) if graph.tensors.iter().any(|t| t.is_planned()) => State::None,
+            (false, _) => State::NothingToPlan,
         },
         written_by,
         head_bytes: head,
-        greedy_head_bytes: Some(unplanned.head),
+        greedy_head_bytes: unplanned.head,
         faults: verdict.faults,
         notes,
     })
 }
 
 fn words(finding: &Finding) -> String {
-    let bytes = |n: Option<u64>| n.map_or("?".into(), thousands);
+    let name = shown(&finding.model);
+    let without = thousands(finding.greedy_head_bytes);
+    let head = finding.head_bytes.map_or("of unknown size".into(), |n| {
+        format!("{} bytes", thousands(n))
+    });
     let mut text = match finding.plan {
-        "none" => format!("{}: no plan\n", finding.model),
-        plan => format!(
-            "{}: the plan is {plan}, head {} bytes, {} without it\n",
-            finding.model,
-            bytes(finding.head_bytes),
-            bytes(finding.greedy_head_bytes)
-        ),
+        State::None => format!("{name}: no plan\n"),
+        State::NothingToPlan => format!("{name}: no plan, and nothing to plan\n"),
+        State::Right => format!("{name}: the plan is right, head {head}, {without} without it\n"),
+        State::Wrong => format!("{name}: the plan is WRONG, head {head}, {without} without it\n"),
     };
     if let Some(w) = &finding.written_by {
         text.push_str(&format!(
             "  written by arenaplan {} for target {} ({})\n",
             w.version, w.target, w.options
         ));
-    } else if finding.plan != "none" {
+    } else if matches!(finding.plan, State::Right | State::Wrong) {
         text.push_str("  written by another tool\n");
     }
     for fault in &finding.faults {
@@ -155,4 +157,20 @@ fn words(finding: &Finding) -> String {
         text.push_str(&format!("  note: {note}\n"));
     }
     text
+}
+
+fn summary(results: &[Result<Finding, Failure>]) -> String {
+    let number = |state| results.iter().flatten().filter(|f| f.plan == state).count();
+    let mut parts = vec![format!("{} right", number(State::Right))];
+    for (n, what) in [
+        (number(State::Wrong), "wrong"),
+        (number(State::None), "without a plan"),
+        (number(State::NothingToPlan), "with nothing to plan"),
+        (results.iter().filter(|r| r.is_err()).count(), "unreadable"),
+    ] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    format!("{}: {}\n", count(results.len(), "model"), parts.join(", "))
 }

@@ -5,6 +5,7 @@
 
 use arenaplan_solver::{Buffer, Lifetime, Problem};
 
+use crate::check::{Layout, Piece, Tag};
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::solver_error;
@@ -16,6 +17,7 @@ pub const ALIGNMENT: u64 = 16;
 
 /// A buffer in the head: where it ended up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placed<T> {
     /// The tensor or the scratch request.
     pub what: T,
@@ -23,10 +25,13 @@ pub struct Placed<T> {
     pub offset: u64,
     /// Bytes, not rounded.
     pub bytes: u64,
+    /// The offset is the plan's; else the device's planner chose it.
+    pub is_fixed: bool,
 }
 
 /// The head as TFLM will lay it out.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Simulation {
     /// Bytes of the head: the largest offset plus rounded size.
     pub head: u64,
@@ -40,6 +45,33 @@ impl Simulation {
     /// How many buffers TFLM's planner handles.
     pub fn buffers(&self) -> usize {
         self.tensors.len() + self.scratch.len()
+    }
+
+    /// The layout for the checker: what the plan fixed is at multiples of `align`, the rest of TFLM's own alignment;
+    /// tensors in `keep` are read after an invoke.
+    pub fn layout(&self, align: u64, keep: &[TensorId]) -> Layout {
+        let piece = |tag, offset, bytes, is_fixed| Piece {
+            tag,
+            offset,
+            bytes,
+            align: if is_fixed { align } else { ALIGNMENT },
+        };
+        let tensors = self
+            .tensors
+            .iter()
+            .map(|p| piece(Tag::Tensor(p.what), p.offset, p.bytes, p.is_fixed));
+        let scratch = self.scratch.iter().map(|p| {
+            let tag = Tag::Scratch {
+                operator: p.what.operator,
+                request: p.what.index,
+            };
+            piece(tag, p.offset, p.bytes, false)
+        });
+        Layout {
+            pieces: tensors.chain(scratch).collect(),
+            head: self.head,
+            keep: keep.to_vec(),
+        }
     }
 
     /// The place of a tensor, if it is in the head.
@@ -106,6 +138,7 @@ pub fn simulate(
             what: tensor.id,
             offset: 0,
             bytes: tensor.bytes,
+            is_fixed: fixed.is_some(),
         });
     }
     let mut requests: Vec<_> = scratch
@@ -117,6 +150,7 @@ pub fn simulate(
             what: r,
             offset: 0,
             bytes: r.bytes,
+            is_fixed: false,
         })
         .collect();
     for request in &requests {

@@ -1,0 +1,210 @@
+//! What `arenaplan plan` tells people.
+
+use std::path::Path;
+
+use super::args::Bits;
+use super::plan::Row;
+use super::text::{Align, count, percent, shown, table, thousands};
+use crate::report::Outcome;
+
+/// One model: a line per figure.
+pub(super) fn single(row: &Row, bits: Bits) -> String {
+    let report = &row.report;
+    let arena = bits.of(report);
+    let mut text = format!("{}\n", shown(&row.model));
+    let mut line = |name: &str, bytes: u64, note: &str| {
+        let line = format!("  {name:<22}{:>12} bytes   {note}", thousands(bytes));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    line(
+        "head without a plan",
+        report.greedy_head_bytes,
+        "by TFLM's own planner",
+    );
+    if report.before_head_bytes != report.greedy_head_bytes {
+        line(
+            "head before",
+            report.before_head_bytes,
+            "with the plan that was in the file",
+        );
+    }
+    let proved = if report.optimal { "proved optimal" } else { "" };
+    let note = match (report.saving_percent(), proved) {
+        (saved, proved) if saved <= 0.0 => proved.to_owned(),
+        (saved, "") => format!("saves {}", percent(saved)),
+        (saved, proved) => format!("saves {}, {proved}", percent(saved)),
+    };
+    line("head", report.head_bytes, &note);
+    let bound = report.sizes.bound_with_scratch_bytes;
+    if !report.optimal && bound <= report.head_bytes {
+        line(
+            "lower bound",
+            bound,
+            "no plan in this order of operators can be below",
+        );
+    }
+    line(
+        "tail",
+        arena.tail_bytes,
+        &format!("estimate for a {}-bit device", bits.number()),
+    );
+    let note = if arena.planning_bytes > report.head_bytes {
+        format!(
+            "{} above the tail are needed while TFLM plans",
+            thousands(arena.planning_bytes)
+        )
+    } else {
+        String::new()
+    };
+    line("arena to reserve", arena.arena_bytes, &note);
+    if report.file_bytes != report.file_bytes_before {
+        let added = report.file_bytes - report.file_bytes_before;
+        line(
+            "file",
+            report.file_bytes as u64,
+            &format!("the plan adds {}", thousands(added as u64)),
+        );
+    }
+    if let Some(why) = report.explanation() {
+        text.push_str(&format!("  {why}\n"));
+    }
+    match (&row.output, &report.outcome) {
+        _ if row.over_limit => text.push_str("  over the limit, not written\n"),
+        (None, _) => text.push_str("  nothing written\n"),
+        (Some(path), Outcome::Planned { .. }) => {
+            text.push_str(&format!("  written: {}\n", shown(path)));
+        }
+        (Some(path), _) => {
+            text.push_str(&format!(
+                "  written without a plan of ours: {}\n",
+                shown(path)
+            ));
+        }
+    }
+    text
+}
+
+/// Several models: a row each, then the sum of it.
+pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
+    let columns = [
+        ("model", Align::Left),
+        ("before", Align::Right),
+        ("head", Align::Right),
+        ("saved", Align::Right),
+        ("arena", Align::Right),
+        ("", Align::Left),
+    ];
+    let folder = common_folder(rows);
+    let name = |row: &Row| {
+        let path = Path::new(&row.model);
+        shown(
+            &path
+                .strip_prefix(&folder)
+                .unwrap_or(path)
+                .display()
+                .to_string(),
+        )
+    };
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let report = &row.report;
+            vec![
+                name(row),
+                thousands(report.before_head_bytes),
+                thousands(report.head_bytes),
+                percent(report.saving_percent()),
+                thousands(bits.of(report).arena_bytes),
+                note(row),
+            ]
+        })
+        .collect();
+    let mut text = String::new();
+    if !folder.is_empty() {
+        text.push_str(&format!("in {}:\n", shown(&folder)));
+    }
+    text.push_str(&table(&columns, &cells));
+    text.push_str(&summary(rows, asked, bits));
+    text
+}
+
+/// The last column of a row.
+fn note(row: &Row) -> String {
+    let report = &row.report;
+    match &report.outcome {
+        _ if row.over_limit => "over the limit, not written".into(),
+        Outcome::Planned { .. } if report.optimal => "optimal".into(),
+        Outcome::Planned { .. } => {
+            format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes))
+        }
+        Outcome::ForeignPlanKept => "stored plan kept".into(),
+        Outcome::WorseThanUnplanned { .. } => "no plan: better without".into(),
+        Outcome::NothingToPlan => "nothing to plan".into(),
+        Outcome::CompiledOffsets { .. } => "compiled offsets, left as it is".into(),
+        Outcome::AsStored => String::new(),
+    }
+}
+
+fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
+    let smaller = |r: &&Row| r.report.head_bytes < r.report.before_head_bytes;
+    let larger = |r: &&Row| r.report.head_bytes > r.report.before_head_bytes;
+    let (smaller, larger) = (
+        rows.iter().filter(smaller).count(),
+        rows.iter().filter(larger).count(),
+    );
+    let over = rows.iter().filter(|r| r.over_limit).count();
+    let mut parts = vec![
+        format!("{smaller} smaller"),
+        format!("{} the same", rows.len() - smaller - larger),
+    ];
+    for (n, what) in [
+        (larger, "larger"),
+        (over, "over the limit"),
+        (asked - rows.len(), "failed"),
+    ] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    let mut text = format!(
+        "\n{}: {}; arena for {}-bit devices, with an estimated tail\n",
+        count(rows.len(), "model"),
+        parts.join(", "),
+        bits.number()
+    );
+    if let Some(mean) = geometric_mean(rows) {
+        text.push_str(&format!("head against before, geometric mean: {mean:.3}\n"));
+    }
+    match rows.iter().filter(|r| r.output.is_some()).count() {
+        0 => text.push_str("nothing written\n"),
+        n => text.push_str(&format!("{} written\n", count(n, "file"))),
+    }
+    text
+}
+
+/// The longest folder that all models share; empty when there is none.
+fn common_folder(rows: &[Row]) -> String {
+    let mut folders = rows
+        .iter()
+        .map(|r| Path::new(&r.model).parent().unwrap_or(Path::new("")));
+    let first = folders.next().unwrap_or(Path::new(""));
+    let common = folders.fold(first.to_path_buf(), |common, folder| {
+        let same = common
+            .components()
+            .zip(folder.components())
+            .take_while(|(a, b)| a == b);
+        same.map(|(a, _)| a).collect()
+    });
+    common.display().to_string()
+}
+
+/// Of head by head before, over the models that have one.
+fn geometric_mean(rows: &[Row]) -> Option<f64> {
+    let logs: Vec<f64> = rows
+        .iter()
+        .filter(|r| r.report.before_head_bytes > 0)
+        .map(|r| (r.report.head_bytes as f64 / r.report.before_head_bytes as f64).ln())
+        .collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
