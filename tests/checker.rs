@@ -153,3 +153,83 @@ fn names_alignment_bounds_and_missing_places() {
     let found = check(&graph, &layout);
     assert_eq!(found, [Violation::NoPlace { tensor: moved }]);
 }
+
+/// TFLM copies the inputs of a WHILE to the condition's inputs, and then to its outputs, one after the other. A place that
+/// an early copy writes must not be one that a later copy reads: stock TFLM computes wrong numbers with both of these.
+#[test]
+fn copies_into_a_loop_do_not_destroy_what_is_copied_next() {
+    let bytes = common::model("while_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let greedy = tflm::simulate(&graph, &Scratch::reference(&graph), None).unwrap();
+    let places: Vec<_> = greedy
+        .tensors
+        .iter()
+        .map(|p| (p.what, p.offset, p.bytes))
+        .collect();
+    assert_eq!(check(&graph, &layout_of(&places, 16)), []);
+    let op = graph.operators().find(|o| o.calls.len() == 2).unwrap();
+    let inputs: Vec<TensorId> = op.inputs.iter().flatten().copied().collect();
+    let condition = &graph.subgraphs[op.calls[0] as usize].inputs;
+    let mut wrong = 0;
+    for (targets, name) in [(&op.outputs, "output"), (condition, "condition's input")] {
+        for (i, &target) in targets.iter().enumerate() {
+            for (j, &source) in inputs.iter().enumerate() {
+                let is_in_arena = |t: TensorId| graph.tensor(t).is_planned();
+                if !is_in_arena(target) || !is_in_arena(source) || target == source || i == j {
+                    continue;
+                }
+                let mut moved = places.clone();
+                let offset = moved.iter().find(|p| p.0 == source).unwrap().1;
+                moved.iter_mut().find(|p| p.0 == target).unwrap().1 = offset;
+                let found = check(&graph, &layout_of(&moved, 16));
+                assert!(!found.is_empty(), "{name} {i} on input {j}");
+                wrong += 1;
+            }
+        }
+    }
+    assert!(wrong >= 4);
+}
+
+/// What a checker must not believe of the layout it is given.
+#[test]
+fn sizes_and_names_are_checked_against_the_model() {
+    let bytes = common::model("conv_int8");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let greedy = tflm::simulate(&graph, &Scratch::reference(&graph), None).unwrap();
+    let places: Vec<_> = greedy
+        .tensors
+        .iter()
+        .map(|p| (p.what, p.offset, p.bytes))
+        .collect();
+    let right = layout_of(&places, 16);
+    assert_eq!(check(&graph, &right), []);
+
+    let mut empty = right.clone();
+    empty
+        .pieces
+        .iter_mut()
+        .for_each(|p| (p.offset, p.bytes) = (0, 0));
+    let found = check(&graph, &empty);
+    assert!(
+        found
+            .iter()
+            .all(|v| matches!(v, Violation::TooShort { .. })),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), places.len());
+
+    let mut twice = right.clone();
+    twice.pieces.push(right.pieces[0]);
+    assert!(check(&graph, &twice).contains(&Violation::Unexpected {
+        tag: right.pieces[0].tag
+    }));
+
+    let mut unknown = right.clone();
+    let tag = Tag::Tensor(TensorId(9_999));
+    unknown.pieces.push(Piece {
+        tag,
+        ..right.pieces[0]
+    });
+    unknown.keep.push(TensorId(9_999));
+    assert_eq!(check(&graph, &unknown), [Violation::Unexpected { tag }]);
+}

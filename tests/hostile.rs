@@ -5,6 +5,8 @@
     reason = "a test may fail and talk"
 )]
 
+#[path = "common/build.rs"]
+mod build;
 mod common;
 
 use arenaplan::graph::Graph;
@@ -104,5 +106,30 @@ fn wrong_plans_are_found() {
             "{}: {verdict:?}",
             sample.name
         );
+    }
+}
+
+/// A shape whose bytes overflow 64 bits in between must not become a divisor of zero, or a small number.
+#[test]
+fn shapes_that_overflow() {
+    use arenaplan_schema::tflite::BuiltinOperator;
+    let huge = 1 << 30;
+    for shape in [
+        &[huge, huge, 4, -1][..],
+        &[huge, huge, huge, -1],
+        &[huge, huge, 16],
+        &[i32::MAX, i32::MAX, i32::MAX, i32::MAX],
+        &[i32::MIN, -1],
+        &[0, -1],
+        &[-1, -1],
+    ] {
+        let mut model = build::Plain::default();
+        let (x, y, z) = (model.tensor(64), model.shaped(shape), model.tensor(64));
+        model.op(BuiltinOperator::RESHAPE, &[x], &[y]);
+        model.op(BuiltinOperator::RELU, &[y], &[z]);
+        model.inputs.push(x);
+        model.outputs.push(z);
+        let planned = survives(&model.finish());
+        assert_eq!(planned, shape.iter().any(|&d| d < 0), "{shape:?}");
     }
 }

@@ -22,8 +22,8 @@ pub struct Op {
 /// One subgraph.
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
-    /// Elements of each tensor, a vector of float32.
-    pub elements: Vec<i32>,
+    /// The shape of each tensor, float32.
+    pub shapes: Vec<Vec<i32>>,
     pub inputs: Vec<i32>,
     pub outputs: Vec<i32>,
     pub ops: Vec<Op>,
@@ -32,8 +32,13 @@ pub struct Plain {
 impl Plain {
     /// A new tensor, by its number of elements.
     pub fn tensor(&mut self, elements: i32) -> i32 {
-        self.elements.push(elements);
-        self.elements.len() as i32 - 1
+        self.shaped(&[elements])
+    }
+
+    /// A new tensor, by its shape.
+    pub fn shaped(&mut self, shape: &[i32]) -> i32 {
+        self.shapes.push(shape.to_vec());
+        self.shapes.len() as i32 - 1
     }
 
     pub fn op(&mut self, code: BuiltinOperator, inputs: &[i32], outputs: &[i32]) {
@@ -68,11 +73,11 @@ impl Plain {
             operators.push(Operator::create(&mut b, &args));
         }
         let tensors: Vec<_> = self
-            .elements
+            .shapes
             .iter()
             .enumerate()
-            .map(|(i, &n)| {
-                let shape = Some(b.create_vector(&[n]));
+            .map(|(i, shape)| {
+                let shape = Some(b.create_vector(shape));
                 let name = Some(b.create_string(&format!("t{i}")));
                 let args = TensorArgs {
                     shape,

@@ -12,7 +12,8 @@ it is without a plan, planned with `arenaplan plan`, and run again:
 5. where nothing is written, nothing is claimed; where a file is written, `verify` agrees with it, `strip` gives back
    the original, and planning it again changes nothing;
 6. of a plan that the model came with, `verify` says what TFLM's outputs say;
-7. real models end at the liveness bound that their README gives, or, with scratch on top of it, not above no plan.
+7. with `--keep-inputs`, inputs set once give the outputs of inputs set before every invoke;
+8. real models end at the liveness bound that their README gives, or, with scratch on top of it, not above no plan.
 
 A model that TFLM does not run is listed with the reason; arenaplan must plan it or refuse it, not crash. Files in a
 `malformed` folder beside a models folder must be refused or handled by every subcommand, without a crash.
@@ -122,6 +123,7 @@ def check(program, path):
             result.expect(False, "TFLM runs it, arenaplan does not plan it: " + (result.notes or [""])[-1])
         else:
             compare(program, path, original, output, before, plan, result)
+            check_kept_inputs(program, path, before, result)
         if output.exists() and plan["outcome"] in PLANNED:
             check_written(program, original, output, result)
         elif output.exists():
@@ -188,6 +190,22 @@ def compare(program, path, original, output, before, plan, result):
     else:
         expect(plan["head_bytes"] == before["head"] or foreign is not None and plan["head_bytes"] == foreign["head"],
                "no file is written, but another head is claimed")
+
+
+def check_kept_inputs(program, path, before, result):
+    """With --keep-inputs, inputs set once serve for every invoke; where that cannot be, no file may say it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / path.name
+        p = run([program, "plan", path, "-o", kept, "--keep-inputs"])
+        if p.returncode != 0:
+            result.expect("cannot be kept" in p.stderr, f"--keep-inputs: {last_line(p.stderr)}")
+            result.expect(not kept.exists(), "--keep-inputs failed, yet a file is written")
+            result.notes.append("inputs cannot be kept")
+            return
+        invokes = min(3, before["invokes"])
+        want = probe_bytes(without_plan(path.read_bytes()), "--inputs", "same", "--invokes", invokes)
+        got = probe(kept, "--inputs", "once", "--invokes", invokes)
+        result.expect(got.get("outputs") == want["outputs"], "--keep-inputs: inputs do not last to the next invoke")
 
 
 def first_difference(a, b):

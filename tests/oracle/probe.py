@@ -85,8 +85,8 @@ def noise(details, rng):
 
 
 def invoke(it, model, rng):
-    """Sets all inputs to noise, invokes, and returns a digest of all outputs."""
-    for k in range(model.inputs):
+    """Sets all inputs to noise (without rng: leaves them as they are), invokes, and returns a digest of all outputs."""
+    for k in range(model.inputs if rng else 0):
         it.set_input(noise(it.get_input_details(k), rng), k)
     quietly(it.invoke)
     digest = hashlib.sha256()
@@ -159,7 +159,9 @@ def look(a):
     while len(outputs) < count:
         start = time.monotonic()
         signal.alarm(HANG)  # ends the process when TFLM loops for ever
-        outputs.append(invoke(it, model, rng))
+        if a.inputs == "same":
+            rng = np.random.default_rng(a.seed)
+        outputs.append(invoke(it, model, rng if a.inputs != "once" or not outputs else None))
         signal.alarm(0)
         if len(outputs) == 1:
             out["seconds"] = round(time.monotonic() - start, 3)
@@ -178,6 +180,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("model")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--inputs", choices=["fresh", "same", "once"], default="fresh",
+                   help="set before each invoke: new noise, or the same; or only before the first one")
     p.add_argument("--invokes", type=int, help="exactly so many")
     p.add_argument("--smallest", action="store_true", help="search for the smallest arena")
     p.add_argument("--arena", type=int, help="also try an arena of this size")
