@@ -117,7 +117,7 @@ impl fmt::Display for Error {
             }
             Error::Recursion { operator, subgraph } => write!(
                 f,
-                "{operator} calls subgraph {subgraph}, which calls back or nests too deeply to be planned"
+                "{operator} calls subgraph {subgraph}, which calls back, or nests too deeply or too often to be planned"
             ),
             Error::CallMismatch { operator, reason } => write!(f, "{operator}: {reason}"),
             Error::TooLarge { what } => {

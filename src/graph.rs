@@ -435,12 +435,12 @@ impl Scope {
         }
     }
 
-    fn subgraph(&self, index: i32, op: OpId) -> Result<u32, Error> {
+    fn subgraph(&self, index: i32, operator: impl FnOnce() -> String) -> Result<u32, Error> {
         u32::try_from(index)
             .ok()
             .filter(|&i| (i as usize) < self.subgraphs)
             .ok_or_else(|| Error::IndexOutOfRange {
-                place: format!("{op}, subgraph to call"),
+                place: format!("{}, subgraph to call", operator()),
                 index: index.into(),
                 length: self.subgraphs,
             })
@@ -546,23 +546,6 @@ fn read_operator<'a>(
             length: count,
         });
     };
-    let inputs = table
-        .inputs()
-        .into_iter()
-        .flatten()
-        .enumerate()
-        .map(|(k, t)| match t {
-            -1 => Ok(None),
-            _ => scope.tensor(t, || format!("{id}, input {k}")).map(Some),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let outputs = table
-        .outputs()
-        .into_iter()
-        .flatten()
-        .enumerate()
-        .map(|(k, t)| scope.tensor(t, || format!("{id}, output {k}")))
-        .collect::<Result<Vec<_>, _>>()?;
     let stored_code = code.builtin_code();
     let resolved = tflite::BuiltinOperator(arenaplan_schema::names::builtin_code(
         code.deprecated_builtin_code(),
@@ -573,15 +556,33 @@ fn read_operator<'a>(
         code: resolved,
         stored_code,
         custom: code.custom_code(),
-        inputs,
-        outputs,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
         calls: Vec::new(),
         table,
     };
-    operator.calls = called_subgraphs(&operator)
+    let label = || operator.label();
+    let inputs = table
+        .inputs()
         .into_iter()
-        .map(|s| scope.subgraph(s, id))
+        .flatten()
+        .enumerate()
+        .map(|(k, t)| match t {
+            -1 => Ok(None),
+            _ => scope
+                .tensor(t, || format!("{}, input {k}", label()))
+                .map(Some),
+        });
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let outputs = table.outputs().into_iter().flatten().enumerate();
+    let outputs = outputs
+        .map(|(k, t)| scope.tensor(t, || format!("{}, output {k}", label())))
         .collect::<Result<Vec<_>, _>>()?;
+    let calls = called_subgraphs(&operator)
+        .into_iter()
+        .map(|s| scope.subgraph(s, label));
+    let calls = calls.collect::<Result<Vec<_>, _>>()?;
+    (operator.inputs, operator.outputs, operator.calls) = (inputs, outputs, calls);
     Ok(operator)
 }
 

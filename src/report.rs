@@ -322,8 +322,8 @@ pub(crate) fn warnings(graph: &Graph<'_>, lifetimes: &Lifetimes, scratch: &Scrat
         .filter(|o| !o.calls.is_empty() && o.code != o.stored_code)
     {
         warnings.push(format!(
-            "{}: its code stands only in `deprecated_builtin_code`; TFLM of before autumn 2026 overlooks the subgraphs \
-             it runs, and computes wrong numbers without a plan",
+            "{}: its code stands only in `deprecated_builtin_code`; TFLM versions before autumn 2026 overlook the subgraphs \
+             it runs, and compute wrong numbers without a plan",
             op.label()
         ));
     }

@@ -88,6 +88,28 @@ fn each_malformed_file_is_an_error_or_gets_a_right_plan() {
     }
 }
 
+/// What becomes of each malformed file: the error, or the outcome with its warnings.
+#[test]
+fn what_becomes_of_malformed_files() {
+    let mut text = String::new();
+    for sample in common::malformed() {
+        let said = match plan(&sample.bytes, &Options::default()) {
+            Err(e) => format!("error: {e}"),
+            Ok(planned) => {
+                let report = planned.report;
+                let warnings: String = report
+                    .warnings
+                    .iter()
+                    .map(|w| format!("\n    {w}"))
+                    .collect();
+                format!("{:?}, head {}{warnings}", report.outcome, report.head_bytes)
+            }
+        };
+        text.push_str(&format!("{}: {said}\n", sample.name));
+    }
+    insta::assert_snapshot!("malformed", text);
+}
+
 /// `verify` says of each of these plans that it is wrong; all are built so that TFLM refuses, crashes or computes
 /// wrong numbers with them, except those that only waste memory.
 #[test]

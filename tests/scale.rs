@@ -45,15 +45,15 @@ fn six_thousand_operators() {
     let start = Instant::now();
     let planned = plan(&bytes, &Options::default()).unwrap();
     let report = planned.report;
+    let seconds = start.elapsed().as_secs_f64();
     println!(
         "6,000 operators: {:.2} s, head {} bytes, TFLM's {}, bound {}",
-        start.elapsed().as_secs_f64(),
-        report.head_bytes,
-        report.greedy_head_bytes,
-        report.sizes.bound_bytes
+        seconds, report.head_bytes, report.greedy_head_bytes, report.sizes.bound_bytes
     );
     assert_eq!(report.outcome, Outcome::Planned { replaced: false });
     assert_eq!(report.operators, 6_000);
+    // Without optimisation it takes longer, and nobody plans that way.
+    assert!(cfg!(debug_assertions) || seconds < 5.0, "{seconds} s");
     assert!(report.head_bytes <= report.greedy_head_bytes);
     assert!(report.head_bytes >= report.sizes.bound_bytes);
 }
