@@ -141,6 +141,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         scratch: BTreeMap::new(),
         arena: BTreeMap::new(),
         written: vec![false; graph.tensors.len()],
+        has_value: Vec::new(),
         found: Vec::new(),
         steps: 0,
     };
@@ -151,7 +152,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
 
 const MAX_FOUND: usize = 100;
 /// Writes, reads and copied intervals. More than any model for a microcontroller takes, and about a second of work.
-const MAX_STEPS: usize = 4_000_000;
+const MAX_STEPS: usize = 2_000_000;
 const MAX_DEPTH: usize = 70;
 
 /// Tagged intervals: start -> (end, tag). They never overlap.
@@ -166,6 +167,8 @@ struct Checker<'g, 'a> {
     arena: Arena,
     /// Tensors that some operator or the application writes.
     written: Vec<bool>,
+    /// Those, and the ones that operators read without anyone writing them.
+    has_value: Vec<bool>,
     found: Vec<Violation>,
     steps: usize,
 }
@@ -251,6 +254,10 @@ impl<'a> Checker<'_, 'a> {
             .flat_map(|o| o.inputs.iter().flatten().copied())
             .filter(|t| !self.written[t.index()])
             .collect();
+        self.has_value.clone_from(&self.written);
+        for t in &orphans {
+            self.has_value[t.index()] = true;
+        }
         let known = |t: &&TensorId| t.index() < graph.tensors.len();
         for invoke in 0..2 {
             for &t in &orphans {
@@ -473,7 +480,10 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn read(&mut self, tensor: TensorId, at: Place) {
-        if let Some(range) = self.place[tensor.index()] {
+        // An output that nobody writes has no value to lose.
+        if let Some(range) = self.place[tensor.index()]
+            && self.has_value[tensor.index()]
+        {
             self.demand(range, Tag::Tensor(tensor), at);
         }
     }

@@ -3,13 +3,15 @@
 //! Tensors of all subgraphs are numbered through in file order. That number, [`TensorId`], is the position of the
 //! tensor's entry in the `OfflineMemoryAllocation` metadata.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use arenaplan_schema::tflite;
 
 use crate::error::Error;
 use crate::model::Model;
+
+mod read;
+mod shapes;
 
 /// A tensor, by its position in the concatenation of all subgraphs' tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,8 +77,10 @@ pub struct Tensor<'a> {
     pub ty: tflite::TensorType,
     /// `shape` as stored; empty for a scalar.
     pub shape: Vec<i32>,
-    /// Bytes by TFLM's count: product of the dimensions times the element size. 0 where that is unknown. A RESHAPE's
-    /// output with one open dimension has the bytes of its input.
+    /// The shape that TFLM's kernel gives this output while it prepares, where that is another one.
+    pub prepared_shape: Option<Vec<i32>>,
+    /// Bytes by TFLM's count: product of the dimensions, of the prepared shape where there is one, times the element
+    /// size. 0 where that is unknown.
     pub bytes: u64,
     /// Where those bytes live.
     pub storage: Storage,
@@ -91,12 +95,13 @@ impl Tensor<'_> {
     }
 
     /// Whether TFLM gives this tensor room in the head although no plan has an offset for it: a constant that it
-    /// cannot read, or an open shape that it can fill in.
+    /// cannot read, an open shape that it can fill in, or `[0]` that an old RESHAPE means for a scalar.
     pub fn is_left_to_tflm(&self) -> bool {
-        matches!(
-            self.storage,
-            Storage::OutsideConstant | Storage::DynamicShape
-        ) && self.bytes != 0
+        self.bytes != 0
+            && matches!(
+                self.storage,
+                Storage::OutsideConstant | Storage::DynamicShape | Storage::Empty
+            )
     }
 
     /// The dimension at `axis`, counted from the end when negative, or 1 outside the shape.
@@ -212,169 +217,6 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Reads the graph of `model`.
-    ///
-    /// # Errors
-    /// An index out of range (tensor, operator code, buffer, called subgraph), no subgraph at all, or a tensor too
-    /// large for the arena's 31-bit offsets; each with its place.
-    pub fn read(model: Model<'a>) -> Result<Self, Error> {
-        let root = model.root();
-        let tables = root
-            .subgraphs()
-            .filter(|s| !s.is_empty())
-            .ok_or_else(|| Error::Missing {
-                what: "subgraphs".into(),
-            })?;
-        let mut graph = Graph {
-            model,
-            tensors: Vec::new(),
-            subgraphs: Vec::new(),
-        };
-        for (s, table) in tables.iter().enumerate() {
-            let first_tensor = TensorId(graph.tensors.len() as u32);
-            for (index, tensor) in table.tensors().into_iter().flatten().enumerate() {
-                let id = TensorId(graph.tensors.len() as u32);
-                let tensor = read_tensor(&model, id, s as u32, index as u32, tensor)?;
-                graph.tensors.push(tensor);
-            }
-            let tensor_count = graph.tensors.len() as u32 - first_tensor.0;
-            let scope = Scope {
-                first_tensor,
-                tensor_count,
-                subgraphs: tables.len(),
-            };
-            let named =
-                |what: &str, list: Option<arenaplan_schema::flatbuffers::Vector<'a, i32>>| {
-                    list.into_iter()
-                        .flatten()
-                        .enumerate()
-                        .map(|(k, t)| scope.tensor(t, || format!("{what} {k} of subgraph {s}")))
-                        .collect::<Result<Vec<_>, _>>()
-                };
-            let inputs = named("input", table.inputs())?;
-            let outputs = named("output", table.outputs())?;
-            let mut operators = Vec::new();
-            for (index, op) in table.operators().into_iter().flatten().enumerate() {
-                let id = OpId {
-                    subgraph: s as u32,
-                    index: index as u32,
-                };
-                operators.push(read_operator(&model, id, &scope, op)?);
-            }
-            for op in &operators {
-                if op.code == tflite::BuiltinOperator::VAR_HANDLE {
-                    for t in &op.outputs {
-                        let tensor = &mut graph.tensors[t.index()];
-                        if tensor.is_planned() {
-                            tensor.storage = Storage::ResourceHandle;
-                        }
-                    }
-                }
-            }
-            graph.size_open_reshapes(&operators);
-            graph.check_order(&inputs, &operators)?;
-            graph.subgraphs.push(Subgraph {
-                name: table.name().unwrap_or(""),
-                first_tensor,
-                tensor_count,
-                inputs,
-                outputs,
-                operators,
-            });
-        }
-        graph.check_calls()?;
-        Ok(graph)
-    }
-
-    /// Operators and the subgraphs they run must agree on how many values go in and out, as TFLM's kernels demand.
-    fn check_calls(&self) -> Result<(), Error> {
-        for op in self.operators().filter(|o| !o.calls.is_empty()) {
-            let (inputs, outputs) = (op.inputs.len(), op.outputs.len());
-            let code = op.code;
-            for (k, &called) in op.calls.iter().enumerate() {
-                let subgraph = &self.subgraphs[called as usize];
-                let (takes, gives) = (subgraph.inputs.len(), subgraph.outputs.len());
-                let fits = match (code, k) {
-                    (tflite::BuiltinOperator::IF, _) => takes + 1 == inputs && gives == outputs,
-                    (tflite::BuiltinOperator::WHILE, 0) => {
-                        takes == inputs && inputs == outputs && gives >= 1
-                    }
-                    (tflite::BuiltinOperator::WHILE, _) => takes == inputs && gives == outputs,
-                    _ => inputs == 0 && outputs == 0,
-                };
-                if !fits {
-                    return Err(Error::CallMismatch {
-                        operator: op.label(),
-                        reason: format!(
-                            "its {inputs} inputs and {outputs} outputs do not fit subgraph {called}, which has \
-                             {takes} and {gives}"
-                        ),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// TFLM's RESHAPE fills in one open dimension of its output from the size of its input (`reshape_common.cc`), and
-    /// so can give that tensor room.
-    fn size_open_reshapes(&mut self, operators: &[Operator<'a>]) {
-        for op in operators
-            .iter()
-            .filter(|o| o.code == tflite::BuiltinOperator::RESHAPE)
-        {
-            let (Some(&Some(input)), [output]) = (op.inputs.first(), &op.outputs[..]) else {
-                continue;
-            };
-            let input = self.tensor(input);
-            let (ty, bytes) = (input.ty, input.bytes);
-            let output = &mut self.tensors[output.index()];
-            let open = output.shape.iter().filter(|&&d| d == -1).count();
-            let others = output.shape.iter().filter(|&&d| d != -1);
-            let known = others
-                .map(|&d| u64::try_from(d).ok())
-                .try_fold(1u64, |n, d| n.checked_mul(d?));
-            if output.storage == Storage::DynamicShape && open == 1 && ty == output.ty {
-                let element = arenaplan_schema::names::tensor_type_size(ty).map_or(0, u64::from);
-                let row = known
-                    .and_then(|n| n.checked_mul(element))
-                    .filter(|&row| row > 0);
-                output.bytes = if row.is_some_and(|row| bytes.is_multiple_of(row)) {
-                    bytes
-                } else {
-                    0
-                };
-            }
-        }
-    }
-
-    /// Refuses an operator that reads what only itself or a later one writes: nothing could run that.
-    fn check_order(&self, inputs: &[TensorId], operators: &[Operator<'a>]) -> Result<(), Error> {
-        let inputs: BTreeSet<_> = inputs.iter().copied().collect();
-        let mut writer = BTreeMap::new();
-        for op in operators {
-            for &t in &op.outputs {
-                writer.entry(t).or_insert(op);
-            }
-        }
-        for op in operators {
-            for t in op.inputs.iter().flatten().filter(|t| !inputs.contains(t)) {
-                let tensor = self.tensor(*t);
-                if let Some(first) = writer.get(t)
-                    && first.id >= op.id
-                    && tensor.is_planned()
-                {
-                    return Err(Error::ReadBeforeWritten {
-                        tensor: tensor.label(),
-                        reader: op.label(),
-                        writer: first.label(),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The tensor with number `id`.
     pub fn tensor(&self, id: TensorId) -> &Tensor<'a> {
         &self.tensors[id.index()]
@@ -416,107 +258,6 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// What an index inside a subgraph may refer to.
-struct Scope {
-    first_tensor: TensorId,
-    tensor_count: u32,
-    subgraphs: usize,
-}
-
-impl Scope {
-    fn tensor(&self, index: i32, place: impl FnOnce() -> String) -> Result<TensorId, Error> {
-        match u32::try_from(index) {
-            Ok(i) if i < self.tensor_count => Ok(TensorId(self.first_tensor.0 + i)),
-            _ => Err(Error::IndexOutOfRange {
-                place: place(),
-                index: index.into(),
-                length: self.tensor_count as usize,
-            }),
-        }
-    }
-
-    fn subgraph(&self, index: i32, operator: impl FnOnce() -> String) -> Result<u32, Error> {
-        u32::try_from(index)
-            .ok()
-            .filter(|&i| (i as usize) < self.subgraphs)
-            .ok_or_else(|| Error::IndexOutOfRange {
-                place: format!("{}, subgraph to call", operator()),
-                index: index.into(),
-                length: self.subgraphs,
-            })
-    }
-}
-
-fn read_tensor<'a>(
-    model: &Model<'a>,
-    id: TensorId,
-    subgraph: u32,
-    index: u32,
-    table: tflite::Tensor<'a>,
-) -> Result<Tensor<'a>, Error> {
-    let shape: Vec<i32> = table.shape().into_iter().flatten().collect();
-    let mut tensor = Tensor {
-        id,
-        subgraph,
-        index,
-        name: table.name().unwrap_or(""),
-        ty: table.type_(),
-        bytes: 0,
-        storage: Storage::Arena,
-        shape,
-        table,
-    };
-    let buffers = model.root().buffers();
-    let buffer_count = buffers.map_or(0, |b| b.len());
-    let buffer = table.buffer() as usize;
-    // A model without any buffer can only say 0, "none".
-    if buffer >= buffer_count && buffer != 0 {
-        return Err(Error::IndexOutOfRange {
-            place: format!("buffer of {}", tensor.label()),
-            index: buffer as i64,
-            length: buffer_count,
-        });
-    }
-    let buffer = buffers.filter(|b| buffer < b.len()).map(|b| b.get(buffer));
-    let inside = buffer.and_then(|b| b.data()).is_some_and(|d| !d.is_empty());
-    let outside = buffer.is_some_and(|b| b.offset() > 1) || table.external_buffer() != 0;
-
-    let element = arenaplan_schema::names::tensor_type_size(table.type_());
-    let count = elements(&tensor.shape);
-    let size = match (count, element) {
-        (Some(n), Some(e)) => n.checked_mul(u64::from(e)),
-        _ => Some(0),
-    };
-    tensor.storage = if inside {
-        Storage::Constant
-    } else if outside {
-        Storage::OutsideConstant
-    } else if table.is_variable() {
-        Storage::Variable
-    } else if element.is_none() {
-        Storage::UnknownType
-    } else if tensor.shape.iter().any(|&d| d < 0) {
-        Storage::DynamicShape
-    } else if tensor.shape.contains(&0) {
-        Storage::Empty
-    } else {
-        Storage::Arena
-    };
-    // TFLM counts elements and offsets in 32-bit signed numbers.
-    let takes_memory = matches!(tensor.storage, Storage::Arena | Storage::Variable);
-    let open = tensor.shape.iter().any(|&d| d < 0);
-    match size {
-        Some(bytes) if bytes <= MAX_BYTES && (count.is_some() || open) => tensor.bytes = bytes,
-        _ if takes_memory => {
-            return Err(Error::TooLarge {
-                what: tensor.label(),
-            });
-        }
-        _ => {}
-    }
-    Ok(tensor)
-}
-
 /// Largest tensor or arena that 32-bit signed offsets can address, less room for rounding up.
 pub(crate) const MAX_BYTES: u64 = i32::MAX as u64 - 4096;
 
@@ -528,89 +269,4 @@ fn elements(shape: &[i32]) -> Option<u64> {
     shape
         .iter()
         .try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?))
-}
-
-fn read_operator<'a>(
-    model: &Model<'a>,
-    id: OpId,
-    scope: &Scope,
-    table: tflite::Operator<'a>,
-) -> Result<Operator<'a>, Error> {
-    let codes = model.root().operator_codes();
-    let count = codes.map_or(0, |c| c.len());
-    let index = table.opcode_index() as usize;
-    let Some(code) = codes.filter(|_| index < count).map(|c| c.get(index)) else {
-        return Err(Error::IndexOutOfRange {
-            place: format!("operator code of {id}"),
-            index: index as i64,
-            length: count,
-        });
-    };
-    let stored_code = code.builtin_code();
-    let resolved = tflite::BuiltinOperator(arenaplan_schema::names::builtin_code(
-        code.deprecated_builtin_code(),
-        stored_code.0,
-    ));
-    let mut operator = Operator {
-        id,
-        code: resolved,
-        stored_code,
-        custom: code.custom_code(),
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        calls: Vec::new(),
-        table,
-    };
-    let label = || operator.label();
-    let inputs = table
-        .inputs()
-        .into_iter()
-        .flatten()
-        .enumerate()
-        .map(|(k, t)| match t {
-            -1 => Ok(None),
-            _ => scope
-                .tensor(t, || format!("{}, input {k}", label()))
-                .map(Some),
-        });
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let outputs = table.outputs().into_iter().flatten().enumerate();
-    let outputs = outputs
-        .map(|(k, t)| scope.tensor(t, || format!("{}, output {k}", label())))
-        .collect::<Result<Vec<_>, _>>()?;
-    let calls = called_subgraphs(&operator)
-        .into_iter()
-        .map(|s| scope.subgraph(s, label));
-    let calls = calls.collect::<Result<Vec<_>, _>>()?;
-    (operator.inputs, operator.outputs, operator.calls) = (inputs, outputs, calls);
-    Ok(operator)
-}
-
-/// Subgraphs that a control-flow operator runs. One without options is read as calling subgraph 0, as the format's
-/// defaults say, which the recursion check then refuses.
-fn called_subgraphs(op: &Operator<'_>) -> Vec<i32> {
-    match op.code {
-        tflite::BuiltinOperator::IF => {
-            let o = op.table.builtin_options_as_if_options();
-            vec![
-                o.map_or(0, |o| o.then_subgraph_index()),
-                o.map_or(0, |o| o.else_subgraph_index()),
-            ]
-        }
-        tflite::BuiltinOperator::WHILE => {
-            let o = op.table.builtin_options_as_while_options();
-            vec![
-                o.map_or(0, |o| o.cond_subgraph_index()),
-                o.map_or(0, |o| o.body_subgraph_index()),
-            ]
-        }
-        tflite::BuiltinOperator::CALL_ONCE => {
-            vec![
-                op.table
-                    .builtin_options_as_call_once_options()
-                    .map_or(0, |o| o.init_subgraph_index()),
-            ]
-        }
-        _ => Vec::new(),
-    }
 }

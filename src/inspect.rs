@@ -121,8 +121,8 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         scratch: requests,
     };
 
-    let stored = StoredPlan::read(graph).judged(graph, &scratch, options.align, &[]);
-    let unplanned = tflm::simulate(graph, &scratch, None)?;
+    let stored = StoredPlan::read(graph).judged(graph, &lifetimes, &scratch, options.align, &[]);
+    let unplanned = tflm::simulate(graph, &lifetimes, &scratch, None)?;
     let used = stored.simulation.as_ref().unwrap_or(&unplanned);
     let offsets = graph
         .tensors

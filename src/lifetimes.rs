@@ -83,13 +83,13 @@ pub struct Lifetimes {
 
 /// Deeper or longer than this and no device runs it; a hostile file could otherwise double the work with each subgraph.
 const MAX_DEPTH: u32 = 64;
-const MAX_STEPS: usize = 10_000_000;
+const MAX_STEPS: usize = 2_000_000;
 
 impl Lifetimes {
     /// Walks `graph` from subgraph 0.
     ///
     /// # Errors
-    /// [`Error::Recursion`] when subgraphs call each other in a circle, more than 64 deep, or when more than ten million
+    /// [`Error::Recursion`] when subgraphs call each other in a circle, more than 64 deep, or when more than two million
     /// steps (operators visited and tensors touched) are needed.
     pub fn of(graph: &Graph<'_>) -> Result<Self, Error> {
         let mut walk = Walk {

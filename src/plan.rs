@@ -107,8 +107,14 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let graph = Graph::read(model)?;
     let job = Job::new(&graph, options)?;
 
-    let unplanned = tflm::simulate(&graph, &job.scratch, None)?;
-    let foreign = StoredPlan::read(&graph).judged(&graph, &job.scratch, tflm::ALIGNMENT, &job.keep);
+    let unplanned = tflm::simulate(&graph, &job.lifetimes, &job.scratch, None)?;
+    let foreign = StoredPlan::read(&graph).judged(
+        &graph,
+        &job.lifetimes,
+        &job.scratch,
+        tflm::ALIGNMENT,
+        &job.keep,
+    );
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
         let mut report = job.report_compiled(&op.label(), &unplanned, &foreign)?;
         report.warnings.extend(changed.map(|e| e.to_string()));
@@ -207,6 +213,13 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
         online.extend(tflm::entries_read_for_variables(graph));
         let mut warnings = warnings(graph, &lifetimes, &scratch);
+        if !keep.is_empty() {
+            warnings.push(
+                "what is kept is safe from the scratch memory of TFLM's reference kernels; with other kernels, give \
+                 theirs with --scratch"
+                    .into(),
+            );
+        }
         for tensor in named(&options.online)?.into_iter().map(|t| graph.tensor(t)) {
             if !tensor.is_planned() {
                 warnings.push(format!(
@@ -259,6 +272,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             }
             match self.check(&candidate) {
                 Ok(()) => best = Some(candidate),
+                Err(e @ Error::Recursion { .. }) => return Err(e),
                 Err(e) => fault = fault.or(Some(e)),
             }
         }
@@ -279,15 +293,11 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let below: Vec<usize> = (0..interference.nodes.len())
             .filter(|&i| !is_above(&interference.nodes[i]))
             .collect();
-        let buffers: Vec<_> = interference
-            .problem
-            .buffers()
-            .map(|(_, b)| b.clone())
-            .collect();
+        let buffers: Vec<_> = interference.problem.buffers().map(|(_, b)| *b).collect();
         let problem = match below.len() == buffers.len() {
             true => None,
             false => {
-                let part = below.iter().map(|&i| buffers[i].clone()).collect();
+                let part = below.iter().map(|&i| buffers[i]).collect();
                 Some(Problem::from_lifetimes(part).map_err(solver_error)?)
             }
         };
@@ -310,7 +320,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             self.set(&mut offsets, node, top)?;
             top += buffer.size;
         }
-        let simulation = tflm::simulate(self.graph, &self.scratch, Some(&offsets))?;
+        let simulation =
+            tflm::simulate(self.graph, &self.lifetimes, &self.scratch, Some(&offsets))?;
         Ok(Candidate {
             offsets,
             simulation,

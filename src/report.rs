@@ -1,5 +1,7 @@
 //! The figures of one model, as the command line prints them and build scripts read them.
 
+use std::collections::BTreeSet;
+
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Rules};
@@ -280,11 +282,8 @@ fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) ->
 fn is_chain(graph: &Graph<'_>) -> bool {
     graph.subgraphs.len() == 1
         && graph.subgraphs[0].operators.windows(2).all(|pair| {
-            pair[1]
-                .inputs
-                .iter()
-                .flatten()
-                .any(|t| pair[0].outputs.contains(t))
+            let made: BTreeSet<_> = pair[0].outputs.iter().collect();
+            pair[1].inputs.iter().flatten().any(|t| made.contains(t))
         })
 }
 
@@ -310,6 +309,15 @@ pub(crate) fn warnings(graph: &Graph<'_>, lifetimes: &Lifetimes, scratch: &Scrat
             _ => continue,
         };
         warnings.push(format!("{} {reason}", tensor.label()));
+    }
+    for tensor in &graph.tensors {
+        if let (Some(shape), false) = (&tensor.prepared_shape, tensor.shape.contains(&-1)) {
+            warnings.push(format!(
+                "{} is stored with the shape {:?}, but its operator makes it {shape:?}; TFLM goes by the latter",
+                tensor.label(),
+                tensor.shape
+            ));
+        }
     }
     let version = graph.model.root().version();
     if version != SCHEMA_VERSION {

@@ -4,6 +4,7 @@ use arenaplan_schema::view;
 
 use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
+use crate::lifetimes::Lifetimes;
 use crate::scratch::Scratch;
 use crate::tflm::{self, Simulation};
 
@@ -40,6 +41,7 @@ impl StoredPlan {
     pub fn judged(
         self,
         graph: &Graph<'_>,
+        lifetimes: &Lifetimes,
         scratch: &Scratch,
         align: u64,
         keep: &[TensorId],
@@ -117,7 +119,7 @@ impl StoredPlan {
         if offsets.iter().any(|&o| o < -1) {
             return verdict;
         }
-        match tflm::simulate(graph, scratch, Some(&offsets)) {
+        match tflm::simulate(graph, lifetimes, scratch, Some(&offsets)) {
             Err(e) => verdict.faults.push(e.to_string()),
             Ok(simulation) => {
                 let faults = check::check(graph, &simulation.layout(align, keep));

@@ -113,6 +113,10 @@ fn plan_a_folder() {
         "plan_folder",
         run(folder.path(), &["plan", ".", "--out-dir", "out"])
     );
+    // What is there now is not taken for models to plan.
+    let again = run(folder.path(), &["plan", ".", "--out-dir", "out"]);
+    assert!(again.contains("4 files written"), "{again}");
+    assert!(!folder.path().join("out/out").exists());
 }
 
 #[test]
@@ -328,4 +332,58 @@ fn a_closed_pipe_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+/// Links, devices and protected files are what users point at, not what they want replaced.
+#[cfg(unix)]
+#[test]
+fn only_plain_files_are_replaced() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = workplace(&["diamond_a_int8"]);
+    let path = |name: &str| folder.path().join(name);
+    let original = read(&folder, "diamond_a_int8.tflite");
+
+    // Through a link the file behind it is planned, and the link stays.
+    symlink("diamond_a_int8.tflite", path("link.tflite")).unwrap();
+    let said = run(folder.path(), &["plan", "link.tflite", "--in-place"]);
+    assert!(said.starts_with("status: 0"), "{said}");
+    assert!(path("link.tflite").is_symlink());
+    assert_ne!(read(&folder, "diamond_a_int8.tflite"), original);
+
+    // A device takes the bytes.
+    let said = run(
+        folder.path(),
+        &["plan", "link.tflite", "-o", "/dev/null", "--force"],
+    );
+    assert!(said.starts_with("status: 0"), "{said}");
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+
+    // A protected file needs --force, and stays protected.
+    fs::write(path("kept.tflite"), &original).unwrap();
+    fs::set_permissions(path("kept.tflite"), fs::Permissions::from_mode(0o444)).unwrap();
+    let args = ["plan", "link.tflite", "-o", "kept.tflite"];
+    let said = run(folder.path(), &args);
+    assert!(
+        said.starts_with("status: 2") && said.contains("write-protected"),
+        "{said}"
+    );
+    assert_eq!(read(&folder, "kept.tflite"), original);
+    let forced = run(
+        folder.path(),
+        &["plan", "link.tflite", "-o", "kept.tflite", "--force"],
+    );
+    assert!(forced.starts_with("status: 0"), "{forced}");
+    let mode = fs::metadata(path("kept.tflite"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o444);
+
+    // A folder is no file.
+    fs::create_dir(path("folder")).unwrap();
+    let said = run(folder.path(), &["plan", "link.tflite", "-o", "folder"]);
+    assert!(
+        said.starts_with("status: 2") && said.contains("is a folder"),
+        "{said}"
+    );
 }

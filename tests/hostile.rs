@@ -10,6 +10,7 @@ mod build;
 mod common;
 
 use arenaplan::graph::Graph;
+use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
 use arenaplan::scratch::Scratch;
@@ -21,7 +22,13 @@ fn survives(bytes: &[u8]) -> bool {
         return false;
     };
     let graph = Graph::read(Model::parse(&planned.file).unwrap()).unwrap();
-    let verdict = StoredPlan::read(&graph).judged(&graph, &Scratch::reference(&graph), 16, &[]);
+    let verdict = StoredPlan::read(&graph).judged(
+        &graph,
+        &Lifetimes::of(&graph).unwrap(),
+        &Scratch::reference(&graph),
+        16,
+        &[],
+    );
     if let arenaplan::report::Outcome::Planned { .. } = planned.report.outcome {
         assert_eq!(verdict.faults, Vec::<String>::new());
         assert!(verdict.is_right());
@@ -120,7 +127,13 @@ fn wrong_plans_are_found() {
         .filter(|s| s.name.starts_with("plan_"))
     {
         let graph = Graph::read(Model::parse(&sample.bytes).unwrap()).unwrap();
-        let verdict = StoredPlan::read(&graph).judged(&graph, &Scratch::reference(&graph), 16, &[]);
+        let verdict = StoredPlan::read(&graph).judged(
+            &graph,
+            &Lifetimes::of(&graph).unwrap(),
+            &Scratch::reference(&graph),
+            16,
+            &[],
+        );
         assert!(verdict.exists(), "{}", sample.name);
         assert_eq!(
             verdict.is_right(),

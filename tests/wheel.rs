@@ -10,6 +10,7 @@
 mod common;
 
 use arenaplan::graph::Graph;
+use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
 use arenaplan::scratch::Scratch;
@@ -39,7 +40,8 @@ fn head_without_and_with_a_foreign_plan() {
     for (sample, record) in recorded() {
         let graph = Graph::read(Model::parse(&sample.bytes).unwrap()).unwrap();
         let scratch = Scratch::reference(&graph);
-        let simulation = tflm::simulate(&graph, &scratch, None).unwrap();
+        let simulation =
+            tflm::simulate(&graph, &Lifetimes::of(&graph).unwrap(), &scratch, None).unwrap();
         assert_eq!(
             Some(simulation.head),
             record["head"].as_u64(),
@@ -50,7 +52,13 @@ fn head_without_and_with_a_foreign_plan() {
             let StoredPlan::Offsets(offsets) = StoredPlan::read(&graph) else {
                 panic!("{}: no plan", sample.name)
             };
-            let simulation = tflm::simulate(&graph, &scratch, Some(&offsets)).unwrap();
+            let simulation = tflm::simulate(
+                &graph,
+                &Lifetimes::of(&graph).unwrap(),
+                &scratch,
+                Some(&offsets),
+            )
+            .unwrap();
             assert_eq!(simulation.head, head, "{} with its plan", sample.name);
             foreign += 1;
         }

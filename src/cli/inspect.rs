@@ -69,7 +69,7 @@ struct TensorDetail {
 }
 
 pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
-    let found = models::find(&args.models.models);
+    let found = models::find(&args.models.models, None);
     let options = options(&args.device, &found)?;
     let (results, status) = each(&found, |_, source| {
         let bytes = source.read()?;

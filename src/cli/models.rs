@@ -61,14 +61,16 @@ pub(super) struct Found {
     pub(super) failures: Vec<(String, anyhow::Error)>,
 }
 
-/// Looks up the arguments.
-pub(super) fn find(arguments: &[PathBuf]) -> Found {
+/// Looks up the arguments. Searches do not enter `skip`, the folder that results go to.
+pub(super) fn find(arguments: &[PathBuf], skip: Option<&Path>) -> Found {
+    let skip = skip.and_then(|p| fs::canonicalize(p).ok());
     let mut all = Found::default();
     let mut known = BTreeSet::new();
     for path in arguments {
         let mut found = Vec::new();
         if path.is_dir() {
-            let mut result = search(path, path, &mut found).context("cannot search the folder");
+            let mut result =
+                search(path, path, skip.as_deref(), &mut found).context("cannot search the folder");
             if result.is_ok() && found.is_empty() {
                 result = Err(anyhow!("no *.tflite in this folder"));
             }
@@ -92,7 +94,12 @@ pub(super) fn find(arguments: &[PathBuf]) -> Found {
     all
 }
 
-fn search(root: &Path, folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
+fn search(
+    root: &Path,
+    folder: &Path,
+    skip: Option<&Path>,
+    found: &mut Vec<Source>,
+) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_model = || {
@@ -101,7 +108,9 @@ fn search(root: &Path, folder: &Path, found: &mut Vec<Source>) -> io::Result<()>
         };
         // Links to folders are not followed: they may lead in a circle.
         if path.is_dir() && !path.is_symlink() {
-            search(root, &path, found)?;
+            if skip.is_none() || fs::canonicalize(&path).ok().as_deref() != skip {
+                search(root, &path, skip, found)?;
+            }
         } else if path.is_file() && is_model() {
             let relative = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
             found.push(Source { path, relative });

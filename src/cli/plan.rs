@@ -36,7 +36,7 @@ enum Item {
 }
 
 pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
-    let found = models::find(&args.models.models);
+    let found = models::find(&args.models.models, args.output.out_dir.as_deref());
     let destinations = match args.dry_run {
         true => None,
         false => {

@@ -9,7 +9,7 @@ use super::text::{shown, thousands};
 use super::{Status, complain, each, print};
 
 pub(super) fn run(args: &StripArgs) -> anyhow::Result<Status> {
-    let found = models::find(&args.models.models);
+    let found = models::find(&args.models.models, args.output.out_dir.as_deref());
     let destinations = output::destinations(&args.output, &found.sources, "")?;
     let (results, mut status) = each(&found, |i, source| {
         Ok((one(args, source, &destinations[i])?, i))

@@ -10,6 +10,7 @@ use super::plan::{about_scratch, options};
 use super::text::{count, shown, thousands};
 use super::{Status, each, print};
 use crate::graph::Graph;
+use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
 use crate::scratch::Scratch;
@@ -58,7 +59,7 @@ enum Item {
 }
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
-    let found = models::find(&args.models.models);
+    let found = models::find(&args.models.models, None);
     let options = options(&args.device, &found)?;
     let (results, mut status) = each(&found, |_, source| examine(source, &options, &args.device))?;
     let findings = || results.iter().flatten();
@@ -92,9 +93,10 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
         Some(text) => Scratch::with_file(&graph, text).map_err(|e| about_scratch(e, device))?,
         None => Scratch::reference(&graph),
     };
-    let verdict = StoredPlan::read(&graph).judged(&graph, &scratch, options.align, &[]);
+    let lifetimes = Lifetimes::of(&graph)?;
+    let verdict = StoredPlan::read(&graph).judged(&graph, &lifetimes, &scratch, options.align, &[]);
     let mut notes = verdict.notes.clone();
-    let unplanned = tflm::simulate(&graph, &scratch, None)?;
+    let unplanned = tflm::simulate(&graph, &lifetimes, &scratch, None)?;
     let written_by = match patch::inspect_provenance(&bytes) {
         Ok(Some(p)) => {
             notes.extend(patch::strip(&bytes).err().map(|e| e.to_string()));

@@ -86,9 +86,10 @@ impl Simulation {
 /// Tensors that TFLM cannot size (dynamic shape, a type without a size) are left out; TFLM refuses such models.
 ///
 /// # Errors
-/// Subgraphs that recurse, an offset below -1, a wrong number of offsets, or sizes that do not add up.
+/// An offset below -1, a wrong number of offsets, or sizes that do not add up.
 pub fn simulate(
     graph: &Graph<'_>,
+    lifetimes: &Lifetimes,
     scratch: &Scratch,
     offline: Option<&[i32]>,
 ) -> Result<Simulation, Error> {
@@ -101,7 +102,6 @@ pub fn simulate(
             length: graph.tensors.len(),
         });
     }
-    let lifetimes = Lifetimes::of(graph)?;
     let mut buffers = Vec::new();
     let mut tensors = Vec::new();
     let mut push = |bytes: u64, span: Span, fixed: Option<u64>| {
