@@ -272,7 +272,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             }
             match self.check(&candidate) {
                 Ok(()) => best = Some(candidate),
-                Err(e @ Error::Recursion { .. }) => return Err(e),
+                Err(e @ (Error::Recursion { .. } | Error::Internal { .. })) => return Err(e),
                 Err(e) => fault = fault.or(Some(e)),
             }
         }

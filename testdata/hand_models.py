@@ -735,6 +735,61 @@ def if_old_code_float32(_):
     return net.write()
 
 
+@good("CALL_ONCE whose subgraph computes what it assigns: tensors live across it, at the first invoke only")
+def call_once_float32(_):
+    net = Net()
+    main = net.g
+    x = net.tensor([1, 16], name="x")
+    y = net.unary(OP.TANH, x)
+    options = S.CallOnceOptionsT()
+    options.initSubgraphIndex = 1
+    net.op(OP.CALL_ONCE, [], [], options)
+
+    def handle():
+        """Adds VAR_HANDLE of the one variable."""
+        h, options = net.tensor([], TYPE.RESOURCE), S.VarHandleOptionsT()
+        options.container, options.sharedName = "", "level"
+        net.op(OP.VAR_HANDLE, [], [h], options)
+        return h
+
+    h, level = handle(), net.tensor([1, 16], name="level")
+    net.op(OP.READ_VARIABLE, [h], [level], S.ReadVariableOptionsT())
+    z = net.binary(OP.MUL, level, y)
+    net.op(OP.ASSIGN_VARIABLE, [h, z], [], S.AssignVariableOptionsT())
+    net.ends([x], [net.binary(OP.ADD, z, x)])
+    net.subgraph("init")
+    a = net.tensor([1, 16], data=noise((1, 16), 5))
+    b = net.unary(OP.EXP, net.unary(OP.TANH, net.binary(OP.ADD, a, a)))
+    net.op(OP.ASSIGN_VARIABLE, [handle(), b], [], S.AssignVariableOptionsT())
+    net.g = main
+    return net.write()
+
+
+@good("WHILE whose condition has its result before its last operator")
+def while_condition_float32(_):
+    net = Net()
+    main = net.g
+    x, start = net.tensor([1, 16], name="x"), net.tensor([1], I32, np.array([0], np.int32))
+    k, y = net.tensor([1], I32), net.tensor([1, 16])
+    options = S.WhileOptionsT()
+    options.condSubgraphIndex, options.bodySubgraphIndex = 1, 2
+    net.op(OP.WHILE, [start, x], [k, y], options)
+    net.ends([x], [net.binary(OP.MUL, y, x)])
+    net.subgraph("cond")
+    i, a = net.tensor([1], I32), net.tensor([1, 16])
+    most, less = net.tensor([1], I32, np.array([3], np.int32)), net.tensor([1], BOOL)
+    net.op(OP.LESS, [i, most], [less], S.LessOptionsT())
+    net.unary(OP.ABS, a)
+    net.ends([i, a], [less])
+    net.subgraph("body")
+    i, a = net.tensor([1], I32), net.tensor([1, 16])
+    step, j = net.tensor([1], I32, np.array([1], np.int32)), net.tensor([1], I32)
+    net.op(OP.ADD, [i, step], [j], S.AddOptionsT())
+    net.ends([i, a], [j, net.unary(OP.SIN, a)])
+    net.g = main
+    return net.write()
+
+
 @good("WHILE inside a branch of an IF inside the body of a WHILE")
 def three_levels_float32(_):
     net = Net()
@@ -789,6 +844,35 @@ def three_levels_float32(_):
     net.g = main
     net.ends([x], [net.binary(OP.MUL, y, x)])
     return net.write()
+
+
+# --- compiled for an NPU ----------------------------------------------------------------------------------------
+
+def ethos_u(across):
+    """Two operators for the CPU around one of Vela's: `ethos-u`, whose inputs are command stream, weights, the arena it
+    works in, a second one that is not used, and the data. Data lies inside the arena scratch, at the offsets that are
+    compiled into the command stream. `across` is the offset of a tensor that the NPU must not touch."""
+    net = Net()
+    x = net.tensor([1, 128], I8, scale=0.1, name="x")
+    fed = net.unary(OP.RELU, x)
+    kept = net.unary(OP.TANH, x)
+    commands = net.tensor([64], TYPE.UINT8, np.frombuffer(b"COP1" + bytes(60), np.uint8), name="command_stream")
+    weights = net.tensor([96], TYPE.UINT8, noise8((96,), 8).view(np.uint8), name="read_only")
+    arena = net.tensor([512], TYPE.UINT8, name="scratch")
+    fast = net.tensor([0], TYPE.UINT8, name="scratch_fast")
+    result = net.tensor([1, 128], I8, scale=0.1, name="result")
+    net.op(OP.CUSTOM, [commands, weights, arena, fast, fed], [result], custom="ethos-u").customOptions = [1, 4, 1]
+    y = net.binary(OP.ADD, result, kept)
+    net.g.tensors[y].quantization = net.g.tensors[x].quantization
+    net.ends([x], [y])
+    offsets = {x: 640, kept: across, fed: 0, arena: 0, result: 256, y: 0}
+    add_plan(net.m, entries(net.m, offsets))
+    return net.write()
+
+
+@good("an operator compiled for the Ethos-U NPU between two for the CPU, with the plan that its command stream relies on")
+def ethos_u_int8(_):
+    return ethos_u(512)
 
 
 # --- wrong files ------------------------------------------------------------------------------------------------
@@ -894,6 +978,11 @@ def plan_variable_offset(_):
     variables = [i for i, t in enumerate(m.subgraphs[0].tensors) if t.isVariable]
     add_plan(m, entries(m, {t: 0 for t in variables}))
     return write(m)
+
+
+@malformed("ethos_u_int8 with a tensor inside the memory in which the NPU works; no other tensor is in its place")
+def ethos_u_wrong(_):
+    return ethos_u(384)
 
 
 def broken(about, name, change):

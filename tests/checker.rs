@@ -7,14 +7,16 @@
 
 mod common;
 
-use arenaplan::check::{Layout, Piece, Tag, Violation, check};
-use arenaplan::graph::{Graph, TensorId};
+use arenaplan::check::{Layout, Piece, Place, Tag, Violation, check};
+use arenaplan::graph::{Graph, OpId, Storage, TensorId};
 use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
+use arenaplan::report::Outcome;
 use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
 use arenaplan::tflm;
+use arenaplan_schema::tflite::BuiltinOperator;
 
 fn layout_of(offsets: &[(TensorId, u64, u64)], align: u64) -> Layout {
     let pieces: Vec<_> = offsets
@@ -34,14 +36,15 @@ fn layout_of(offsets: &[(TensorId, u64, u64)], align: u64) -> Layout {
     }
 }
 
-/// Random layouts of models without control flow and without tensors that nobody reads.
+/// Random layouts of models without control flow, without tensors that nobody reads, and without an operator whose
+/// tensors lie over each other on purpose.
 #[test]
 fn agrees_with_lifetimes_on_random_layouts() {
     let mut random = common::Random::new(7);
     let (mut right, mut wrong) = (0, 0);
     for sample in common::models() {
         let graph = Graph::read(Model::parse(&sample.bytes).unwrap()).unwrap();
-        if graph.subgraphs.len() > 1 {
+        if graph.subgraphs.len() > 1 || graph.operators().any(|o| o.has_compiled_offsets()) {
             continue;
         }
         let lifetimes = Lifetimes::of(&graph).unwrap();
@@ -53,7 +56,13 @@ fn agrees_with_lifetimes_on_random_layouts() {
         if planned.is_empty() || !planned.iter().all(|t| is_read(t.id)) {
             continue;
         }
-        let greedy = tflm::simulate(&graph, &Scratch::default(), None).unwrap();
+        let greedy = tflm::simulate(
+            &graph,
+            &Lifetimes::of(&graph).unwrap(),
+            &Scratch::default(),
+            None,
+        )
+        .unwrap();
         for _ in 0..200 {
             // From a right layout, move a few tensors to random places.
             let mut places: Vec<_> = planned
@@ -93,11 +102,12 @@ fn finds_a_tensor_moved_onto_another() {
         let StoredPlan::Offsets(offsets) = StoredPlan::read(&graph) else {
             continue;
         };
-        // One that runs subgraphs copies its inputs away first, so its outputs may lie there.
+        // One that runs subgraphs copies its inputs away first, so its outputs may lie there. One that was compiled
+        // knows what lies where.
         for op in graph.subgraphs[0]
             .operators
             .iter()
-            .filter(|o| o.calls.is_empty())
+            .filter(|o| o.calls.is_empty() && !o.has_compiled_offsets())
         {
             let (Some(input), Some(&output)) = (
                 op.inputs
@@ -110,8 +120,13 @@ fn finds_a_tensor_moved_onto_another() {
             };
             let mut moved = offsets.clone();
             moved[output.index()] = moved[input.index()];
-            let verdict =
-                StoredPlan::Offsets(moved).judged(&graph, &Scratch::reference(&graph), 16, &[]);
+            let verdict = StoredPlan::Offsets(moved).judged(
+                &graph,
+                &Lifetimes::of(&graph).unwrap(),
+                &Scratch::reference(&graph),
+                16,
+                &[],
+            );
             assert!(
                 !verdict.faults.is_empty(),
                 "{}: {} unseen",
@@ -126,7 +141,13 @@ fn finds_a_tensor_moved_onto_another() {
 fn names_alignment_bounds_and_missing_places() {
     let bytes = common::model("conv_int8");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(&graph, &Scratch::reference(&graph), None).unwrap();
+    let greedy = tflm::simulate(
+        &graph,
+        &Lifetimes::of(&graph).unwrap(),
+        &Scratch::reference(&graph),
+        None,
+    )
+    .unwrap();
     let mut places: Vec<_> = greedy
         .tensors
         .iter()
@@ -160,7 +181,13 @@ fn names_alignment_bounds_and_missing_places() {
 fn copies_into_a_loop_do_not_destroy_what_is_copied_next() {
     let bytes = common::model("while_float32");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(&graph, &Scratch::reference(&graph), None).unwrap();
+    let greedy = tflm::simulate(
+        &graph,
+        &Lifetimes::of(&graph).unwrap(),
+        &Scratch::reference(&graph),
+        None,
+    )
+    .unwrap();
     let places: Vec<_> = greedy
         .tensors
         .iter()
@@ -195,7 +222,13 @@ fn copies_into_a_loop_do_not_destroy_what_is_copied_next() {
 fn sizes_and_names_are_checked_against_the_model() {
     let bytes = common::model("conv_int8");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(&graph, &Scratch::reference(&graph), None).unwrap();
+    let greedy = tflm::simulate(
+        &graph,
+        &Lifetimes::of(&graph).unwrap(),
+        &Scratch::reference(&graph),
+        None,
+    )
+    .unwrap();
     let places: Vec<_> = greedy
         .tensors
         .iter()
@@ -232,4 +265,382 @@ fn sizes_and_names_are_checked_against_the_model() {
     });
     unknown.keep.push(TensorId(9_999));
     assert_eq!(check(&graph, &unknown), [Violation::Unexpected { tag }]);
+}
+
+/// Everything in the arena, each piece at a place of its own: nothing can be overwritten. Variables are in it too.
+fn apart(graph: &Graph<'_>, scratch: &Scratch) -> Layout {
+    let mut layout = tflm::simulate(graph, &Lifetimes::of(graph).unwrap(), scratch, None)
+        .unwrap()
+        .layout(16, &[]);
+    let variables = graph
+        .tensors
+        .iter()
+        .filter(|t| t.storage == Storage::Variable);
+    layout.pieces.extend(variables.map(|t| Piece {
+        tag: Tag::Tensor(t.id),
+        offset: 0,
+        bytes: t.bytes,
+        align: 16,
+    }));
+    layout.head = 0;
+    for piece in &mut layout.pieces {
+        piece.offset = layout.head;
+        layout.head += piece.bytes.next_multiple_of(16);
+    }
+    assert_eq!(check(graph, &layout), []);
+    layout
+}
+
+/// Puts one piece where another one is.
+fn onto(layout: &Layout, moved: Tag, other: Tag) -> Layout {
+    let mut layout = layout.clone();
+    let offset = layout
+        .pieces
+        .iter()
+        .find(|p| p.tag == other)
+        .unwrap()
+        .offset;
+    let piece = layout.pieces.iter_mut().find(|p| p.tag == moved).unwrap();
+    piece.offset = offset;
+    layout
+}
+
+/// The only operator with this code.
+fn the(graph: &Graph<'_>, code: BuiltinOperator) -> OpId {
+    let mut found = graph.operators().filter(|o| o.code == code);
+    let op = found.next().unwrap().id;
+    assert!(found.next().is_none());
+    op
+}
+
+fn input(graph: &Graph<'_>, op: OpId, index: usize) -> TensorId {
+    graph.operator(op).inputs[index].unwrap()
+}
+
+fn output(graph: &Graph<'_>, op: OpId) -> TensorId {
+    graph.operator(op).outputs[0]
+}
+
+/// What is read at an operator of subgraph 0 and found to be something else's.
+fn lost(found: &[Violation], tensor: TensorId, at: OpId) -> Option<Option<Tag>> {
+    found.iter().find_map(|v| match v {
+        Violation::Overwritten {
+            tag: Tag::Tensor(t),
+            at: Place::Operator(op),
+            by,
+            ..
+        } if (*t, *op) == (tensor, at) => Some(*by),
+        _ => None,
+    })
+}
+
+/// `x` is read behind the IF; TANH, EXP and SIN are in the branch "then", LOGISTIC in "else".
+#[test]
+fn a_tensor_alive_across_an_if_overwritten_in_one_branch() {
+    let bytes = common::model("if_old_code_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let reader = the(&graph, BuiltinOperator::MUL);
+    let alive = input(&graph, reader, 1);
+    assert!(reader.subgraph == 0 && reader > the(&graph, BuiltinOperator::IF));
+    for code in [BuiltinOperator::EXP, BuiltinOperator::LOGISTIC] {
+        let inside = output(&graph, the(&graph, code));
+        let found = check(
+            &graph,
+            &onto(&layout, Tag::Tensor(inside), Tag::Tensor(alive)),
+        );
+        // The other branch leaves it whole, so nobody can say what is there.
+        assert_eq!(
+            lost(&found, alive, reader),
+            Some(None),
+            "{code:?}: {found:?}"
+        );
+    }
+}
+
+/// The graph's input is read again behind the loop.
+#[test]
+fn a_tensor_alive_across_a_while_overwritten_by_its_body() {
+    let bytes = common::model("if_in_while_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let the_loop = graph.operator(the(&graph, BuiltinOperator::WHILE));
+    let [condition, body] = the_loop.calls[..] else {
+        panic!("two subgraphs")
+    };
+    let reader = graph.subgraphs[0].operators.last().unwrap();
+    let alive = reader.inputs[1].unwrap();
+    assert!(graph.subgraphs[0].inputs.contains(&alive) && reader.id > the_loop.id);
+    let sum = output(&graph, the(&graph, BuiltinOperator::SUM));
+    assert_eq!(graph.tensor(sum).subgraph, body);
+    let less = output(&graph, the(&graph, BuiltinOperator::LESS));
+    assert_eq!(graph.tensor(less).subgraph, condition);
+    // The body may run or not, the condition always does.
+    for (inside, by) in [(sum, None), (less, Some(Tag::Tensor(less)))] {
+        let found = check(
+            &graph,
+            &onto(&layout, Tag::Tensor(inside), Tag::Tensor(alive)),
+        );
+        assert_eq!(lost(&found, alive, reader.id), Some(by), "{found:?}");
+    }
+}
+
+/// When a loop's body is over its outputs are copied to the loop's variables one after the other.
+#[test]
+fn a_variable_of_a_while_overwritten_in_its_body() {
+    let bytes = common::model("while_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let the_loop = graph.operator(the(&graph, BuiltinOperator::WHILE));
+    let body = &graph.subgraphs[the_loop.calls[1] as usize];
+    // The body has its own copy of the variable, which is written anew only when the body is over.
+    let target = the_loop.outputs[1];
+    let scaled = body.operators[1].outputs[0];
+    let onto_variable = onto(&layout, Tag::Tensor(scaled), Tag::Tensor(target));
+    assert_eq!(check(&graph, &onto_variable), []);
+    // The first variable is written before the second one's new value is read.
+    let carried = body.outputs[1];
+    let early = onto(
+        &layout,
+        Tag::Tensor(carried),
+        Tag::Tensor(the_loop.outputs[0]),
+    );
+    assert_ne!(check(&graph, &early), []);
+}
+
+/// TFLM runs the subgraph at the first invoke only; what it spoils there is spoilt.
+#[test]
+fn a_tensor_alive_across_call_once_overwritten_by_its_subgraph() {
+    let bytes = common::model("call_once_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let once = the(&graph, BuiltinOperator::CALL_ONCE);
+    let reader = the(&graph, BuiltinOperator::MUL);
+    let alive = input(&graph, reader, 1);
+    assert!(reader > once && alive == output(&graph, OpId { index: 0, ..once }));
+    let inside = output(&graph, the(&graph, BuiltinOperator::EXP));
+    assert_eq!(graph.tensor(inside).subgraph, 1);
+    let found = check(
+        &graph,
+        &onto(&layout, Tag::Tensor(inside), Tag::Tensor(alive)),
+    );
+    assert_eq!(lost(&found, alive, reader), Some(None), "{found:?}");
+}
+
+/// The output of the last operator lies on the state of the first one, whose turn is over until the next invoke.
+#[test]
+fn a_variable_in_the_arena_lost_between_two_invokes() {
+    let bytes = common::model("svdf_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let first = &graph.subgraphs[0].operators[0];
+    let state = first.inputs[4].unwrap();
+    assert_eq!(graph.tensor(state).storage, Storage::Variable);
+    let last = Tag::Tensor(graph.subgraphs[0].outputs[0]);
+    let found = check(&graph, &onto(&layout, last, Tag::Tensor(state)));
+    assert_eq!(lost(&found, state, first.id), Some(Some(last)), "{found:?}");
+}
+
+#[test]
+fn scratch_on_an_input_of_its_operator() {
+    let bytes = common::model("svdf_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let op = &graph.subgraphs[0].operators[0];
+    let scratch = Tag::Scratch {
+        operator: op.id,
+        request: 0,
+    };
+    let x = op.inputs[0].unwrap();
+    let found = check(&graph, &onto(&layout, scratch, Tag::Tensor(x)));
+    assert_eq!(lost(&found, x, op.id), Some(Some(scratch)), "{found:?}");
+    // An output on the scratch: whichever is written last, the other is damaged.
+    let found = check(&graph, &onto(&layout, Tag::Tensor(op.outputs[0]), scratch));
+    assert!(!found.is_empty());
+    // An output of a later operator may lie there.
+    let later = Tag::Tensor(graph.subgraphs[0].outputs[0]);
+    assert_eq!(check(&graph, &onto(&layout, later, scratch)), []);
+}
+
+/// No reference kernel of control flow has scratch, but a scratch file may say that the device's has.
+#[test]
+fn scratch_of_control_flow_damaged_by_what_it_runs() {
+    for (name, code) in [
+        ("if_old_code_float32", BuiltinOperator::IF),
+        ("while_float32", BuiltinOperator::WHILE),
+        ("call_once_float32", BuiltinOperator::CALL_ONCE),
+    ] {
+        let bytes = common::model(name);
+        let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+        let op = graph.operator(the(&graph, code));
+        let scratch = Scratch::with_file(&graph, &format!("{} 64", op.id.index)).unwrap();
+        let layout = apart(&graph, &scratch);
+        let tag = Tag::Scratch {
+            operator: op.id,
+            request: 0,
+        };
+        for &called in &op.calls {
+            let writer = graph.subgraphs[called as usize]
+                .operators
+                .iter()
+                .flat_map(|o| &o.outputs)
+                .find(|t| graph.tensor(**t).is_planned());
+            let inside = Tag::Tensor(*writer.unwrap());
+            let found = check(&graph, &onto(&layout, inside, tag));
+            assert!(
+                found
+                    .iter()
+                    .any(|v| matches!(v, Violation::Overwritten { tag: t, at, .. }
+                    if (*t, *at) == (tag, Place::Operator(op.id)))),
+                "{name}, subgraph {called}: {found:?}"
+            );
+        }
+        // TFLM's own planner keeps it alive while the subgraphs run.
+        let greedy =
+            tflm::simulate(&graph, &Lifetimes::of(&graph).unwrap(), &scratch, None).unwrap();
+        assert_eq!(check(&graph, &greedy.layout(16, &[])), []);
+    }
+}
+
+/// The condition's result is not what its last operator writes, and is read when all have run.
+#[test]
+fn the_result_of_a_condition_overwritten_before_it_is_read() {
+    let bytes = common::model("while_condition_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let less = output(&graph, the(&graph, BuiltinOperator::LESS));
+    let later = output(&graph, the(&graph, BuiltinOperator::ABS));
+    let found = check(
+        &graph,
+        &onto(&layout, Tag::Tensor(later), Tag::Tensor(less)),
+    );
+    let fault = Violation::Overwritten {
+        tag: Tag::Tensor(less),
+        at: Place::EndOf(1),
+        offset: layout_offset(&layout, less),
+        by: Some(Tag::Tensor(later)),
+    };
+    assert_eq!(found, [fault]);
+}
+
+fn layout_offset(layout: &Layout, tensor: TensorId) -> u64 {
+    let piece = layout.pieces.iter().find(|p| p.tag == Tag::Tensor(tensor));
+    piece.unwrap().offset
+}
+
+/// TFLM leaves a copy out when both are at one place, and else copies with `memcpy`.
+#[test]
+fn copies_into_a_branch() {
+    let bytes = common::model("if_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let op = graph.operator(the(&graph, BuiltinOperator::IF));
+    let source = op.inputs[2].unwrap();
+    assert!(graph.subgraphs[0].inputs.contains(&source));
+    let mut shared = layout.clone();
+    for &called in &op.calls {
+        let target = Tag::Tensor(graph.subgraphs[called as usize].inputs[1]);
+        shared = onto(&shared, target, Tag::Tensor(source));
+        let mut half = onto(&layout, target, Tag::Tensor(source));
+        let piece = half.pieces.iter_mut().find(|p| p.tag == target).unwrap();
+        piece.offset += piece.bytes / 2;
+        assert_ne!(check(&graph, &half), [], "source and target overlap");
+    }
+    assert_eq!(check(&graph, &shared), []);
+    // Without a copy nothing but the check of the operator's inputs sees that the value is gone.
+    let before = op.inputs[1].unwrap();
+    let found = check(
+        &graph,
+        &onto(&shared, Tag::Tensor(before), Tag::Tensor(source)),
+    );
+    let gone = lost(&found, source, op.id);
+    assert_eq!(gone, Some(Some(Tag::Tensor(before))), "{found:?}");
+}
+
+/// A kernel may write its outputs in any order, and the application its inputs, so that even one that nobody reads must
+/// not lie on another.
+#[test]
+fn what_nobody_reads_does_its_damage_when_it_is_written() {
+    let bytes = common::model("unread_output_float32");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let outputs = &graph.operator(the(&graph, BuiltinOperator::SPLIT)).outputs;
+    let pairs = [(0, 1), (1, 0), (1, 2), (2, 1)];
+    for (a, b) in pairs.map(|(a, b)| (outputs[a], outputs[b])) {
+        assert_ne!(
+            check(&graph, &onto(&layout, Tag::Tensor(a), Tag::Tensor(b))),
+            []
+        );
+    }
+    let bytes = common::model("unused_input_int8");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let layout = apart(&graph, &Scratch::reference(&graph));
+    let [a, b] = graph.subgraphs[0].inputs[..] else {
+        panic!("two inputs")
+    };
+    for (a, b) in [(a, b), (b, a)] {
+        let found = check(&graph, &onto(&layout, Tag::Tensor(a), Tag::Tensor(b)));
+        let at_once = |v: &Violation| {
+            matches!(
+                v,
+                Violation::Overwritten {
+                    at: Place::BeforeInvoke,
+                    ..
+                }
+            )
+        };
+        assert!(found.iter().any(at_once), "{found:?}");
+    }
+}
+
+/// Vela's plan stays as it is, byte for byte: offsets are compiled into the NPU's command stream, whose tensors share
+/// memory on purpose. Other tensors must not lie in the memory that the NPU works in.
+#[test]
+fn plans_for_the_ethos_u() {
+    let judged = |bytes: &[u8]| {
+        let graph = Graph::read(Model::parse(bytes).unwrap()).unwrap();
+        let verdict = StoredPlan::read(&graph).judged(
+            &graph,
+            &Lifetimes::of(&graph).unwrap(),
+            &Scratch::reference(&graph),
+            16,
+            &[],
+        );
+        assert!(verdict.exists());
+        verdict.faults
+    };
+    let right = common::model("ethos_u_int8");
+    assert_eq!(judged(&right), Vec::<String>::new());
+    let graph = Graph::read(Model::parse(&right).unwrap()).unwrap();
+    let StoredPlan::Offsets(mut offsets) = StoredPlan::read(&graph) else {
+        panic!("no plan")
+    };
+    // What the CPU hands to the NPU must reach it.
+    offsets[2] = offsets[1];
+    let verdict = StoredPlan::Offsets(offsets).judged(
+        &graph,
+        &Lifetimes::of(&graph).unwrap(),
+        &Scratch::reference(&graph),
+        16,
+        &[],
+    );
+    let fed = "tensor 1 \"t1\" is needed at operator 2 ethos-u, but at byte 0 of the arena tensor 2 \"t2\" lies there";
+    assert_eq!(verdict.fault(), Some(fed));
+
+    let wrong = std::fs::read(common::root("testdata/malformed/ethos_u_wrong.tflite")).unwrap();
+    let faults = judged(&wrong);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    let fault = "tensor 2 \"t2\" is needed at operator 3 ADD, but at byte 384 of the arena tensor 5 \"scratch\" lies there";
+    assert_eq!(faults[0], fault);
+
+    for (bytes, is_wrong) in [(right, false), (wrong, true)] {
+        let planned = plan(&bytes, &Options::default()).unwrap();
+        let Outcome::CompiledOffsets { operator } = &planned.report.outcome else {
+            panic!("{:?}", planned.report.outcome)
+        };
+        assert_eq!(operator, "operator 2 ethos-u");
+        assert!(planned.file == bytes);
+        let warned = planned.report.warnings.iter().any(|w| w.contains(fault));
+        assert_eq!(warned, is_wrong, "{:?}", planned.report.warnings);
+    }
 }

@@ -118,7 +118,9 @@ fn offsets_are_multiples_of_the_alignment() {
         if let Outcome::Planned { .. } = planned.report.outcome {
             let offsets = offsets(&planned.file);
             assert!(
-                offsets.iter().all(|&o| o == -1 || o as u64 % align == 0),
+                offsets
+                    .iter()
+                    .all(|&o| o == -1 || (o as u64).is_multiple_of(align)),
                 "{align}"
             );
         }
@@ -284,7 +286,7 @@ fn every_model_with_every_option() {
             assert!(
                 offsets
                     .iter()
-                    .all(|&o| o == -1 || o as u64 % options.align == 0)
+                    .all(|&o| o == -1 || (o as u64).is_multiple_of(options.align))
             );
             if !options.online.is_empty() {
                 assert_eq!(offsets[0], -1);

@@ -71,41 +71,37 @@ fn output_shape(
                 .filter(|n| n.checked_mul(others) == Some(all))?;
             shape.iter().all(|&d| d >= 0).then_some(shape)
         }
-        // depth_to_space.cc
-        Op::DEPTH_TO_SPACE => {
-            let block: i64 = op
-                .table
-                .builtin_options_as_depth_to_space_options()?
-                .block_size()
-                .into();
+        // depth_to_space.cc, space_to_depth.cc
+        Op::DEPTH_TO_SPACE | Op::SPACE_TO_DEPTH => {
             let [batch, height, width, depth] = input(0)?[..] else {
                 return None;
             };
-            let area = block.checked_mul(block).filter(|&area| area > 0)?;
-            Some(vec![
-                batch,
-                height.checked_mul(block)?,
-                width.checked_mul(block)?,
-                depth / area,
-            ])
-        }
-        // space_to_depth.cc
-        Op::SPACE_TO_DEPTH => {
-            let block: i64 = op
-                .table
-                .builtin_options_as_space_to_depth_options()?
-                .block_size()
-                .into();
-            let [batch, height, width, depth] = input(0)?[..] else {
-                return None;
+            let block = |block: i32| {
+                let block = i64::from(block);
+                block
+                    .checked_mul(block)
+                    .filter(|&area| area > 0)
+                    .map(|area| (block, area))
             };
-            let area = block.checked_mul(block).filter(|&area| area > 0)?;
-            Some(vec![
-                batch,
-                height / block,
-                width / block,
-                depth.checked_mul(area)?,
-            ])
+            if op.code == Op::DEPTH_TO_SPACE {
+                let options = op.table.builtin_options_as_depth_to_space_options()?;
+                let (block, area) = block(options.block_size())?;
+                Some(vec![
+                    batch,
+                    height.checked_mul(block)?,
+                    width.checked_mul(block)?,
+                    depth / area,
+                ])
+            } else {
+                let options = op.table.builtin_options_as_space_to_depth_options()?;
+                let (block, area) = block(options.block_size())?;
+                Some(vec![
+                    batch,
+                    height / block,
+                    width / block,
+                    depth.checked_mul(area)?,
+                ])
+            }
         }
         // l2_pool_2d.cc
         Op::L2_POOL_2D => {
