@@ -29,12 +29,17 @@ pub enum Error {
         /// How many there are.
         length: usize,
     },
-    /// Subgraphs call each other in a circle, or so often that no device could run it.
+    /// Subgraphs call each other in a circle, or more than 64 deep.
     Recursion {
         /// The operator whose call goes too deep.
         operator: OpId,
         /// The subgraph it calls.
         subgraph: u32,
+    },
+    /// Subgraphs are called so often that walking through all calls takes more than two million steps.
+    TooManySteps {
+        /// The operator at which the walk gave up.
+        operator: OpId,
     },
     /// An operator and a subgraph that it runs do not fit together: TFLM refuses such a model.
     CallMismatch {
@@ -117,7 +122,11 @@ impl fmt::Display for Error {
             }
             Error::Recursion { operator, subgraph } => write!(
                 f,
-                "{operator} calls subgraph {subgraph}, which calls back, or nests too deeply or too often to be planned"
+                "{operator} calls subgraph {subgraph}, which calls back or nests too deeply to be planned"
+            ),
+            Error::TooManySteps { operator } => write!(
+                f,
+                "subgraphs are called too often to be planned: gave up at {operator}"
             ),
             Error::CallMismatch { operator, reason } => write!(f, "{operator}: {reason}"),
             Error::TooLarge { what } => {

@@ -89,8 +89,8 @@ impl Lifetimes {
     /// Walks `graph` from subgraph 0.
     ///
     /// # Errors
-    /// [`Error::Recursion`] when subgraphs call each other in a circle, more than 64 deep, or when more than two million
-    /// steps (operators visited and tensors touched) are needed.
+    /// [`Error::Recursion`] when subgraphs call each other in a circle or more than 64 deep, [`Error::TooManySteps`] when
+    /// more than two million operators visited and tensors touched are needed.
     pub fn of(graph: &Graph<'_>) -> Result<Self, Error> {
         let mut walk = Walk {
             graph,
@@ -147,10 +147,7 @@ impl Walk<'_, '_> {
             let start = self.clock;
             self.steps += 1 + op.inputs.len() + op.outputs.len();
             if self.steps > MAX_STEPS {
-                return Err(Error::Recursion {
-                    operator: op.id,
-                    subgraph: index,
-                });
+                return Err(Error::TooManySteps { operator: op.id });
             }
             self.out.visits.push(Visit {
                 clock: start,

@@ -272,7 +272,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             }
             match self.check(&candidate) {
                 Ok(()) => best = Some(candidate),
-                Err(e @ (Error::Recursion { .. } | Error::Internal { .. })) => return Err(e),
+                Err(e @ (Error::TooManySteps { .. } | Error::Internal { .. })) => return Err(e),
                 Err(e) => fault = fault.or(Some(e)),
             }
         }
@@ -358,10 +358,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let layout = candidate.simulation.layout(align, &self.keep);
         match check::check(self.graph, &layout).into_iter().next() {
             None => Ok(()),
-            Some(Violation::TooDeep { operator }) => Err(Error::Recursion {
-                operator,
-                subgraph: operator.subgraph,
-            }),
+            Some(Violation::TooDeep { operator }) => Err(Error::TooManySteps { operator }),
             // TFLM frees a kept tensor after its last reader; something it places itself may then come to lie there.
             Some(
                 fault @ Violation::Overwritten {

@@ -547,6 +547,56 @@ def reshape_open_float32(_):
     return net.write()
 
 
+@good("DEPTH_TO_SPACE stored with half the channels its kernel makes: TFLM goes by the kernel")
+def stored_shape_float32(_):
+    net = Net()
+    x = net.tensor([1, 4, 4, 8], name="x")
+    a = net.unary(OP.TANH, x)
+    wide = net.tensor([1, 8, 8, 1], name="stored")
+    options = S.DepthToSpaceOptionsT()
+    options.blockSize = 2
+    net.op(OP.DEPTH_TO_SPACE, [a], [wide], options)
+    b = net.unary(OP.RELU, a)
+    y = net.tensor([1, 8, 8, 2])
+    net.op(OP.LOGISTIC, [wide], [y])
+    net.ends([x], [y, b])
+    return net.write()
+
+
+@good("RESHAPE to [0] without a shape input, as old files write a scalar: TFLM gives it one element")
+def legacy_scalar_float32(_):
+    net = Net()
+    x, z = net.tensor([1], name="x"), net.tensor([1, 24], name="z")
+    y = net.tensor([0], name="scalar")
+    net.op(OP.RESHAPE, [net.unary(OP.TANH, x)], [y], S.ReshapeOptionsT())
+    w = net.unary(OP.SIN, z)
+    v = net.tensor([1, 24])
+    net.op(OP.ADD, [w, y], [v], S.AddOptionsT())
+    net.ends([x, z], [v])
+    return net.write()
+
+
+@good("a variable tensor with data in the file: TFLM gives it memory of its own all the same")
+def variable_with_data_float32(_):
+    net = Net()
+    x = net.tensor([1, 12], name="frame")
+    y = svdf(net, x, 10, 6, rank=2)
+    state = next(t for t in net.g.tensors if t.isVariable)
+    net.m.buffers.append(buffer(np.zeros(state.shape, np.float32).tobytes()))
+    state.buffer = len(net.m.buffers) - 1
+    net.ends([x], [net.unary(OP.SOFTMAX, y, softmax())])
+    return net.write()
+
+
+@good("an idle tensor with two open dimensions, whose product comes out positive: TFLM gives it memory")
+def idle_open_shape_float32(_):
+    net = Net()
+    x = net.tensor([1, 16], name="x")
+    net.tensor([-1, -1, 100], name="idle")
+    net.ends([x], [net.unary(OP.TANH, net.unary(OP.RELU, x))])
+    return net.write()
+
+
 @good("a zero-size tensor (CONCATENATION with an empty input)")
 def zero_size_float32(_):
     net = Net()
@@ -1047,6 +1097,21 @@ def recursion(_):
     x, y = net.tensor([1, 16], name="x"), net.tensor([1, 16])
     net.op(OP.IF, [run, x], [y], if_options(1, 1))
     net.ends([x], [y])
+    return net.write()
+
+
+@malformed("forty subgraphs, each an IF that calls the next one in both branches: a million million operators to walk")
+def doubling(_):
+    net = Net()
+    for level in range(41):
+        if level > 0:
+            net.subgraph(f"level {level}")
+        run, x, y = net.tensor([1], BOOL, name="run"), net.tensor([1, 16], name="x"), net.tensor([1, 16])
+        if level < 40:
+            net.op(OP.IF, [run, run, x], [y], if_options(level + 1, level + 1))
+        else:
+            net.op(OP.TANH, [x], [y])
+        net.ends([run, x], [y])
     return net.write()
 
 

@@ -168,3 +168,15 @@ fn shapes_that_overflow() {
         assert_eq!(planned, shape.iter().any(|&d| d < 0), "{shape:?}");
     }
 }
+
+/// An output that no operator writes has no value; it gets room, and nothing is wrong with the plan.
+#[test]
+fn an_output_that_nobody_writes() {
+    use arenaplan_schema::tflite::BuiltinOperator;
+    let mut model = build::Plain::default();
+    let (x, y, z) = (model.tensor(64), model.tensor(64), model.tensor(64));
+    model.op(BuiltinOperator::RELU, &[x], &[y]);
+    model.inputs.push(x);
+    model.outputs.extend([y, z]);
+    assert!(survives(&model.finish()));
+}
