@@ -46,6 +46,22 @@ fn the_table_of_the_readme_is_true() {
 }
 
 #[test]
+fn the_arenas_of_the_readme_are_true() {
+    let Some(models) = common::shared_models() else {
+        return;
+    };
+    let vww = models.iter().find(|m| m.name == "vww_96_int8").unwrap();
+    let report = plan(&vww.bytes, &Options::default()).unwrap().report;
+    assert_eq!(report.arena_64.arena_bytes, 85_248);
+    assert_eq!(
+        report.greedy_head_bytes + report.arena_64.tail_bytes,
+        103_680
+    );
+    let readme = fs::read_to_string(common::root("README.md")).unwrap();
+    assert!(readme.contains("in 85,248 bytes instead of 103,680"));
+}
+
+#[test]
 fn the_number_of_models_is_true() {
     let readme = fs::read_to_string(common::root("README.md")).unwrap();
     let text = format!("plan {} small models", common::models().len());

@@ -93,6 +93,7 @@ impl ModelFigures {
             before_head_bytes: report.before_head_bytes,
             head_bytes: report.head_bytes,
             optimal: report.optimal,
+            // Operators keep the order of the file, so this bound and the one above are one.
             reordered: false,
             pointer_bits: bits.number(),
             tail_bytes: arena.tail_bytes,
