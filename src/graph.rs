@@ -9,6 +9,7 @@ use arenaplan_schema::tflite;
 
 use crate::error::Error;
 use crate::model::Model;
+use crate::text::shortened;
 
 mod read;
 mod shapes;
@@ -131,7 +132,8 @@ impl Tensor<'_> {
     pub fn label(&self) -> String {
         let mut text = format!("tensor {}", self.index);
         if !self.name.is_empty() {
-            text.push_str(&format!(" {:?}", self.name));
+            // Converters join the names of all that they fused.
+            text.push_str(&format!(" {:?}", shortened(self.name, 60)));
         }
         if self.subgraph != 0 {
             text.push_str(&format!(" of subgraph {}", self.subgraph));

@@ -13,9 +13,27 @@ pub(crate) fn thousands(n: u64) -> String {
     text
 }
 
+/// A name cut in the middle to at most `width` characters.
+pub(crate) fn shortened(name: &str, width: usize) -> String {
+    let all: Vec<char> = name.chars().collect();
+    if all.len() <= width {
+        return name.to_owned();
+    }
+    let tail = width / 2;
+    let head = width - tail - 1;
+    let (first, last) = (&all[..head], &all[all.len() - tail..]);
+    first.iter().chain(['…'].iter()).chain(last).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut_in_the_middle() {
+        assert_eq!(shortened("abcdefghij", 7), "abc…hij");
+        assert_eq!(shortened("abc", 7), "abc");
+    }
 
     #[test]
     fn thousands_are_separated() {

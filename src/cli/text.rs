@@ -1,6 +1,6 @@
 //! Text for people: aligned tables, names that cannot disturb a terminal.
 
-pub(super) use crate::text::thousands;
+pub(super) use crate::text::{shortened, thousands};
 
 /// A saving in percent of what there was before.
 pub(super) fn percent(saved: f64) -> String {
@@ -33,18 +33,6 @@ pub(super) fn shown(name: &str) -> String {
             plain.into_iter().chain(escaped)
         })
         .collect()
-}
-
-/// A name cut in the middle to at most `width` characters.
-pub(super) fn shortened(name: &str, width: usize) -> String {
-    let all: Vec<char> = name.chars().collect();
-    if all.len() <= width {
-        return name.to_owned();
-    }
-    let tail = width / 2;
-    let head = width - tail - 1;
-    let (first, last) = (&all[..head], &all[all.len() - tail..]);
-    first.iter().chain(['…'].iter()).chain(last).collect()
 }
 
 /// How a column is set.
@@ -104,7 +92,5 @@ mod tests {
     fn names_are_made_harmless() {
         assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
         assert_eq!(shown("grün.tflite"), "grün.tflite");
-        assert_eq!(shortened("abcdefghij", 7), "abc…hij");
-        assert_eq!(shortened("abc", 7), "abc");
     }
 }
