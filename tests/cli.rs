@@ -281,6 +281,41 @@ fn wrong_calls() {
     }
 }
 
+/// A list of tensors takes what follows; models come before it, or after `--`.
+#[test]
+fn lists_of_tensors() {
+    let folder = workplace(&["diamond_a_int8"]);
+    let model = "diamond_a_int8.tflite";
+    for args in [
+        &[
+            "plan",
+            model,
+            "--dry-run",
+            "--online",
+            "0",
+            "0:1",
+            "--format",
+            "json",
+        ][..],
+        &[
+            "plan",
+            "--dry-run",
+            "--format",
+            "json",
+            "--online",
+            "0",
+            "--online",
+            "1",
+            "--",
+            model,
+        ],
+    ] {
+        let said = run(folder.path(), args);
+        assert!(said.starts_with("status: 0"), "{said}");
+        assert!(said.contains("\"tensors_planned\": 11"), "{said}");
+    }
+}
+
 #[test]
 fn arena_limit() {
     let folder = workplace(&["conv_int8"]);

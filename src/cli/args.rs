@@ -133,11 +133,13 @@ pub(super) struct PlanArgs {
     /// Keep the inputs' values until the end of an invoke
     #[arg(long)]
     pub(super) keep_inputs: bool,
-    /// Keep a tensor's value until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX); may be repeated
-    #[arg(long, value_name = "TENSOR")]
+    /// Keep tensors' values until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX; models
+    /// come before this list, or after --)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
     pub(super) keep: Vec<String>,
-    /// Leave a tensor to the device's planner (name, INDEX, or SUBGRAPH:INDEX); may be repeated
-    #[arg(long, value_name = "TENSOR")]
+    /// Leave tensors to the device's planner (name, INDEX, or SUBGRAPH:INDEX; models
+    /// come before this list, or after --)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
     pub(super) online: Vec<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
