@@ -138,6 +138,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
     let mut checker = Checker {
         graph,
         place: vec![None; graph.tensors.len()],
+        same_as: graph.tensors.iter().map(|t| t.id).collect(),
         scratch: BTreeMap::new(),
         arena: BTreeMap::new(),
         written: vec![false; graph.tensors.len()],
@@ -146,6 +147,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         steps: 0,
     };
     checker.structure(layout);
+    checker.views();
     checker.run(layout);
     checker.found
 }
@@ -162,6 +164,8 @@ struct Checker<'g, 'a> {
     graph: &'g Graph<'a>,
     /// Start and end of each tensor in the arena.
     place: Vec<Option<(u64, u64)>>,
+    /// The tensor whose tag a tensor's bytes carry: itself, or the one that it is a view of.
+    same_as: Vec<TensorId>,
     /// Start and end of each operator's scratch buffers, by request.
     scratch: BTreeMap<OpId, BTreeMap<u32, (u64, u64)>>,
     arena: Arena,
@@ -233,6 +237,22 @@ impl<'a> Checker<'_, 'a> {
         for tensor in &self.graph.tensors {
             if tensor.storage == Storage::Arena && self.place[tensor.id.index()].is_none() {
                 self.report(Violation::NoPlace { tensor: tensor.id });
+            }
+        }
+    }
+
+    /// Outputs of RESHAPE that lie exactly on their input.
+    fn views(&mut self) {
+        for op in self
+            .graph
+            .operators()
+            .filter(|o| o.code == BuiltinOperator::RESHAPE)
+        {
+            if let (Some(&Some(input)), [output]) = (op.inputs.first(), &op.outputs[..])
+                && self.place[input.index()].is_some()
+                && self.place[input.index()] == self.place[output.index()]
+            {
+                self.same_as[output.index()] = self.same_as[input.index()];
             }
         }
     }
@@ -452,7 +472,7 @@ impl<'a> Checker<'_, 'a> {
 
     fn write(&mut self, tensor: TensorId) {
         if let Some((start, end)) = self.place[tensor.index()] {
-            self.put(start, end, Tag::Tensor(tensor));
+            self.put(start, end, Tag::Tensor(self.same_as[tensor.index()]));
         }
     }
 
@@ -484,7 +504,7 @@ impl<'a> Checker<'_, 'a> {
         if let Some(range) = self.place[tensor.index()]
             && self.has_value[tensor.index()]
         {
-            self.demand(range, Tag::Tensor(tensor), at);
+            self.demand(range, Tag::Tensor(self.same_as[tensor.index()]), at);
         }
     }
 

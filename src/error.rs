@@ -36,7 +36,7 @@ pub enum Error {
         /// The subgraph it calls.
         subgraph: u32,
     },
-    /// Subgraphs are called so often that walking through all calls takes more than two million steps.
+    /// Walking through all operators and calls takes more than two million steps.
     TooManySteps {
         /// The operator at which the walk gave up.
         operator: OpId,
@@ -126,7 +126,7 @@ impl fmt::Display for Error {
             ),
             Error::TooManySteps { operator } => write!(
                 f,
-                "subgraphs are called too often to be planned: gave up at {operator}"
+                "the model takes too many steps to walk: gave up at {operator}"
             ),
             Error::CallMismatch { operator, reason } => write!(f, "{operator}: {reason}"),
             Error::TooLarge { what } => {

@@ -129,11 +129,14 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     report
         .warnings
         .extend(changed.map(|e| format!("{e}; its plan is replaced by a new one on top")));
-    report.warnings.extend(
-        foreign.fault().map(|fault| {
-            format!("the plan that was in the file is wrong and is replaced: {fault}")
-        }),
-    );
+    report.warnings.extend(foreign.fault().map(|fault| {
+        let head = foreign
+            .simulation
+            .as_ref()
+            .map(|s| format!(" (head {} bytes)", s.head));
+        let head = head.unwrap_or_default();
+        format!("the plan that was in the file{head} is wrong and is replaced: {fault}")
+    }));
     report.outcome = job.choose(&unplanned, &foreign, &candidate);
     let file = match report.outcome {
         Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
@@ -473,9 +476,16 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     }
 }
 
-/// The options that shape a plan, as they are noted in the file.
+/// The options that differ from the defaults, as they are noted in the file, which should stay small.
 fn options_text(options: &Options) -> String {
-    let mut text = format!("solver={} align={}", options.solver, options.align);
+    let defaults = Options::default();
+    let mut text = String::new();
+    if options.solver != defaults.solver {
+        text.push_str(&format!(" solver={}", options.solver));
+    }
+    if options.align != defaults.align {
+        text.push_str(&format!(" align={}", options.align));
+    }
     if options.keep_inputs {
         text.push_str(" keep-inputs");
     }
@@ -487,7 +497,7 @@ fn options_text(options: &Options) -> String {
     if options.scratch.is_some() {
         text.push_str(" scratch=file");
     }
-    text
+    text.trim_start().to_owned()
 }
 
 /// The patcher's error in this crate's terms.

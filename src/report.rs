@@ -242,9 +242,13 @@ impl Report {
             Outcome::Planned { .. } if self.head_bytes > self.before_head_bytes => Some(
                 "larger than before, since TFLM alone would not keep what is to be kept".into(),
             ),
-            Outcome::Planned { replaced: true } => Some(
+            Outcome::Planned { replaced: true }
+                if self.before_head_bytes != self.greedy_head_bytes =>
+            {
+                Some(
                 "nothing to save against the plan that was in the file; it is replaced by ours".into(),
-            ),
+            )
+            }
             Outcome::Planned { .. } if self.optimal && self.is_chain => Some(
                 "nothing to save: the operators form a chain, so their order is forced, and TFLM's own plan is optimal"
                     .into(),

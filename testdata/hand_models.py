@@ -563,6 +563,28 @@ def stored_shape_float32(_):
     return net.write()
 
 
+@good("L2_POOL_2D without padding and GATHER with a batch dimension, whose kernels set the shapes of their outputs")
+def prepared_shapes_float32(_):
+    net = Net()
+    x = net.tensor([1, 7, 7, 8], name="x")
+    pooled = net.tensor([1, 3, 3, 8])
+    pool = S.Pool2DOptionsT()
+    pool.padding, pool.strideH, pool.strideW, pool.filterHeight, pool.filterWidth = S.Padding.VALID, 2, 2, 3, 3
+    net.op(OP.L2_POOL_2D, [x], [pooled], pool)
+    rows = net.tensor([2, 4, 9])
+    shape = net.tensor([3], I32, np.array([2, 4, 9], np.int32))
+    options = S.ReshapeOptionsT()
+    options.newShape = [2, 4, 9]
+    net.op(OP.RESHAPE, [pooled, shape], [rows], options)
+    indices = net.tensor([2, 3], I32, np.array([[0, 1, 3], [2, 1, 0]], np.int32))
+    picked = net.tensor([2, 3, 9])
+    gather = S.GatherOptionsT()
+    gather.axis, gather.batchDims = 1, 1
+    net.op(OP.GATHER, [net.unary(OP.RELU, rows), indices], [picked], gather)
+    net.ends([x], [net.unary(OP.TANH, picked)])
+    return net.write()
+
+
 @good("RESHAPE to [0] without a shape input, as old files write a scalar: TFLM gives it one element")
 def legacy_scalar_float32(_):
     net = Net()
@@ -1098,6 +1120,23 @@ def recursion(_):
     net.op(OP.IF, [run, x], [y], if_options(1, 1))
     net.ends([x], [y])
     return net.write()
+
+
+@malformed("an IF with one input more than its branches take")
+def if_inputs(_):
+    m = read(if_old_code_float32(None))
+    o = next(o for o in m.subgraphs[0].operators if len(o.inputs) == 2 and o.builtinOptions is not None
+             and isinstance(o.builtinOptions, S.IfOptionsT))
+    o.inputs = [*o.inputs, o.inputs[-1]]
+    return write(m)
+
+
+@malformed("a WHILE whose condition has no output")
+def while_condition_output(_):
+    m = read(while_condition_float32(None))
+    options = next(o.builtinOptions for o in m.subgraphs[0].operators if isinstance(o.builtinOptions, S.WhileOptionsT))
+    m.subgraphs[options.condSubgraphIndex].outputs = []
+    return write(m)
 
 
 @malformed("forty subgraphs, each an IF that calls the next one in both branches: a million million operators to walk")

@@ -257,10 +257,19 @@ fn builtin_options(
             DepthwiseConv2DOptions, DepthwiseConv2DOptionsArgs, depth_multiplier stride_h stride_w
         ),
         "DEPTH_TO_SPACE" => table!(DepthToSpaceOptions, DepthToSpaceOptionsArgs, block_size),
-        "GATHER" => table!(GatherOptions, GatherOptionsArgs, axis),
-        "L2_POOL_2D" => table!(
-            Pool2DOptions, Pool2DOptionsArgs, filter_height filter_width stride_h stride_w
-        ),
+        "GATHER" => table!(GatherOptions, GatherOptionsArgs, axis batch_dims),
+        "L2_POOL_2D" => {
+            let args = tflite::Pool2DOptionsArgs {
+                padding: tflite::Padding(option(case, "padding")),
+                filter_height: option(case, "filter_height"),
+                filter_width: option(case, "filter_width"),
+                stride_h: option(case, "stride_h"),
+                stride_w: option(case, "stride_w"),
+                ..Default::default()
+            };
+            let table = tflite::Pool2DOptions::create(b, &args).as_union_value();
+            (BuiltinOptions::Pool2DOptions, Some(table))
+        }
         "LEAKY_RELU" => table!(LeakyReluOptions, LeakyReluOptionsArgs, alpha),
         "MEAN" | "REDUCE_MAX" | "SUM" => table!(ReducerOptions, ReducerOptionsArgs, keep_dims),
         "SOFTMAX" => table!(SoftmaxOptions, SoftmaxOptionsArgs, beta),

@@ -313,6 +313,10 @@ fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String
 
 /// Every tensor that is not a constant: what it is, when it is alive, and where TFLM puts it.
 fn tensor_table(graph: &Graph<'_>, seen: &Inspection) -> String {
+    let offset = match seen.stored.simulation {
+        Some(_) => "offset in the plan",
+        None => "offset by TFLM",
+    };
     let columns = [
         ("tensor", Align::Right),
         ("name", Align::Left),
@@ -320,7 +324,7 @@ fn tensor_table(graph: &Graph<'_>, seen: &Inspection) -> String {
         ("shape", Align::Left),
         ("bytes", Align::Right),
         ("alive", Align::Right),
-        ("offset", Align::Right),
+        (offset, Align::Right),
     ];
     let rows: Vec<Vec<String>> = graph
         .tensors

@@ -7,6 +7,7 @@ use super::models::{self, Source};
 use super::output::{self, Destination};
 use super::text::{shown, thousands};
 use super::{Status, complain, each, print};
+use crate::model::Model;
 
 pub(super) fn run(args: &StripArgs) -> anyhow::Result<Status> {
     let found = models::find(&args.models.models, args.output.out_dir.as_deref());
@@ -38,7 +39,7 @@ fn one(
 ) -> anyhow::Result<Option<String>> {
     let bytes = source.read()?;
     // What is no model at all should be called that.
-    arenaplan_schema::verify::root(&bytes)?;
+    Model::parse(&bytes)?;
     let original = match patch::strip(&bytes) {
         Err(PatchError::NotPlanned) => return Ok(None),
         other => other?,

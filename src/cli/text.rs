@@ -20,13 +20,16 @@ pub(super) fn count(n: usize, what: &str) -> String {
     )
 }
 
-/// A name with its control characters escaped.
+/// A name with its control characters escaped, those that turn the direction of writing included.
 pub(super) fn shown(name: &str) -> String {
+    let is_control = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     name.chars()
         .flat_map(|c| {
-            let plain = (!c.is_control()).then_some(c);
-            let escaped = c
-                .is_control()
+            let plain = (!is_control(c)).then_some(c);
+            let escaped = is_control(c)
                 .then(|| c.escape_default())
                 .into_iter()
                 .flatten();
@@ -91,6 +94,7 @@ mod tests {
     #[test]
     fn names_are_made_harmless() {
         assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
         assert_eq!(shown("grün.tflite"), "grün.tflite");
     }
 }

@@ -147,7 +147,13 @@ fn words(finding: &Finding) -> String {
     if let Some(w) = &finding.written_by {
         text.push_str(&format!(
             "  written by arenaplan {} for target {} ({})\n",
-            w.version, w.target, w.options
+            w.version,
+            w.target,
+            if w.options.is_empty() {
+                "default options"
+            } else {
+                &w.options
+            }
         ));
     } else if matches!(finding.plan, State::Right | State::Wrong) {
         text.push_str("  written by another tool\n");
