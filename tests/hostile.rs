@@ -180,3 +180,44 @@ fn an_output_that_nobody_writes() {
     model.outputs.extend([y, z]);
     assert!(survives(&model.finish()));
 }
+
+/// A constant in another file is none of the planner's business, and TFLM cannot read it.
+#[test]
+fn a_constant_in_another_file() {
+    use arenaplan_schema::tflite::BuiltinOperator;
+    let mut model = build::Plain::default();
+    let (x, weights, y) = (model.tensor(64), model.tensor(64), model.tensor(64));
+    model.external.push(weights);
+    model.op(BuiltinOperator::MUL, &[x, weights], &[y]);
+    model.inputs.push(x);
+    model.outputs.push(y);
+    let bytes = model.finish();
+    let planned = plan(&bytes, &Options::default()).unwrap();
+    assert_eq!(planned.report.tensors_planned, 2);
+    assert!(planned.report.warnings[0].contains("outside the FlatBuffer"));
+    assert!(survives(&bytes));
+}
+
+/// A variable with an offset takes room like any other tensor, and must end where TFLM's numbers do.
+#[test]
+fn a_variable_that_ends_too_far() {
+    let bytes = common::model("svdf_int8");
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let lifetimes = Lifetimes::of(&graph).unwrap();
+    let mut offsets = vec![-1; graph.tensors.len()];
+    let variable = graph
+        .tensors
+        .iter()
+        .find(|t| t.table.is_variable())
+        .unwrap();
+    offsets[variable.id.index()] = i32::MAX - 15;
+    let verdict =
+        StoredPlan::Offsets(offsets).judged(&graph, &lifetimes, &Scratch::default(), 16, &[]);
+    assert!(
+        verdict
+            .faults
+            .iter()
+            .any(|f| f.contains("32-bit numbers cannot hold")),
+        "{verdict:?}"
+    );
+}

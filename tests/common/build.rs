@@ -24,6 +24,8 @@ pub struct Op {
 pub struct Plain {
     /// The shape of each tensor, float32.
     pub shapes: Vec<Vec<i32>>,
+    /// Tensors whose data is kept in another file.
+    pub external: Vec<i32>,
     pub inputs: Vec<i32>,
     pub outputs: Vec<i32>,
     pub ops: Vec<Op>,
@@ -83,6 +85,7 @@ impl Plain {
                     shape,
                     type_: TensorType::FLOAT32,
                     name,
+                    external_buffer: u32::from(self.external.contains(&(i as i32))),
                     ..Default::default()
                 };
                 Tensor::create(&mut b, &args)
