@@ -60,10 +60,7 @@ pub struct Inspection {
 /// Subgraphs that recurse, sizes that do not add up, a scratch file that does not fit.
 pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error> {
     let lifetimes = Lifetimes::of(graph)?;
-    let scratch = match &options.scratch {
-        Some(text) => Scratch::with_file(graph, text)?,
-        None => Scratch::reference(graph),
-    };
+    let scratch = options.scratch_of(graph)?;
     let tensors: Vec<(Span, u64)> = graph
         .tensors
         .iter()

@@ -62,6 +62,19 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The scratch requests of a model: those of the scratch file, where there is one, else the reference kernels'.
+    ///
+    /// # Errors
+    /// [`Error::Scratch`] for a file that does not fit the model.
+    pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
+        match &self.scratch {
+            Some(text) => Scratch::with_file(graph, text),
+            None => Ok(Scratch::reference(graph)),
+        }
+    }
+}
+
 /// The largest alignment that can be asked for.
 const MAX_ALIGN: u64 = 4096;
 
@@ -184,10 +197,7 @@ struct Job<'g, 'a, 'o> {
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     fn new(graph: &'g Graph<'a>, options: &'o Options) -> Result<Self, Error> {
         let lifetimes = Lifetimes::of(graph)?;
-        let scratch = match &options.scratch {
-            Some(text) => Scratch::with_file(graph, text)?,
-            None => Scratch::reference(graph),
-        };
+        let scratch = options.scratch_of(graph)?;
         let named = |names: &[String]| {
             names
                 .iter()

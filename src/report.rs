@@ -9,7 +9,7 @@ use crate::lifetimes::{Lifetimes, NEVER};
 use crate::plan::Options;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
-use crate::text::thousands;
+use crate::text::{shortened, thousands};
 use crate::tflm::{self, Simulation, room, tail};
 
 /// What became of a request to plan.
@@ -213,6 +213,18 @@ impl Report {
     pub(crate) fn finish(&mut self, graph: &Graph<'_>, scratch: &Scratch) {
         let unknown = tail::tail_bytes(graph, tail::Width::Bits32).unknown_operators;
         self.tail_is_complete = unknown.is_empty();
+        let names: BTreeSet<_> = unknown
+            .iter()
+            .map(|&op| graph.operator(op).name())
+            .collect();
+        if !names.is_empty() {
+            let names: Vec<_> = names.iter().map(|name| shortened(name, 60)).collect();
+            self.warnings.push(format!(
+                "TFLM's reference kernels do not include {}: the memory that these operators' kernels ask for is not \
+                 counted",
+                names.join(", ")
+            ));
+        }
         self.arena_32 = arena(graph, scratch, self.head_bytes, tail::Width::Bits32);
         self.arena_64 = arena(graph, scratch, self.head_bytes, tail::Width::Bits64);
     }
@@ -240,7 +252,7 @@ impl Report {
             Outcome::AsStored => None,
             Outcome::Planned { .. } if self.head_bytes < self.before_head_bytes => None,
             Outcome::Planned { .. } if self.head_bytes > self.before_head_bytes => Some(
-                "larger than before, since TFLM alone would not keep what is to be kept".into(),
+                "larger than before, when the file did not do what the options ask for".into(),
             ),
             Outcome::Planned { replaced: true }
                 if self.before_head_bytes != self.greedy_head_bytes =>

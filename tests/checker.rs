@@ -135,13 +135,7 @@ fn finds_a_tensor_moved_onto_another() {
             };
             let mut moved = offsets.clone();
             moved[output.index()] = moved[input.index()];
-            let verdict = StoredPlan::Offsets(moved).judged(
-                &graph,
-                &Lifetimes::of(&graph).unwrap(),
-                &Scratch::reference(&graph),
-                16,
-                &[],
-            );
+            let verdict = common::judged(&graph, StoredPlan::Offsets(moved));
             assert!(
                 !verdict.faults.is_empty(),
                 "{}: {} unseen",
@@ -156,23 +150,13 @@ fn finds_a_tensor_moved_onto_another() {
 fn names_alignment_bounds_and_missing_places() {
     let bytes = common::model("conv_int8");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(
-        &graph,
-        &Lifetimes::of(&graph).unwrap(),
-        &Scratch::reference(&graph),
-        None,
-    )
-    .unwrap();
-    let mut places: Vec<_> = greedy
-        .tensors
-        .iter()
-        .map(|p| (p.what, p.offset, p.bytes))
-        .collect();
+    let mut places = common::tflm_places(&graph);
+    let head = layout_of(&places, 16).head;
     places[0].1 += 1 << 20;
     places[0].1 += 8;
     let moved = places[0].0;
     let mut layout = layout_of(&places, 16);
-    layout.head = greedy.head;
+    layout.head = head;
     let found = check(&graph, &layout);
     let tag = Tag::Tensor(moved);
     assert!(
@@ -196,18 +180,7 @@ fn names_alignment_bounds_and_missing_places() {
 fn copies_into_a_loop_do_not_destroy_what_is_copied_next() {
     let bytes = common::model("while_float32");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(
-        &graph,
-        &Lifetimes::of(&graph).unwrap(),
-        &Scratch::reference(&graph),
-        None,
-    )
-    .unwrap();
-    let places: Vec<_> = greedy
-        .tensors
-        .iter()
-        .map(|p| (p.what, p.offset, p.bytes))
-        .collect();
+    let places = common::tflm_places(&graph);
     assert_eq!(check(&graph, &layout_of(&places, 16)), []);
     let op = graph.operators().find(|o| o.calls.len() == 2).unwrap();
     let inputs: Vec<TensorId> = op.inputs.iter().flatten().copied().collect();
@@ -237,18 +210,7 @@ fn copies_into_a_loop_do_not_destroy_what_is_copied_next() {
 fn sizes_and_names_are_checked_against_the_model() {
     let bytes = common::model("conv_int8");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let greedy = tflm::simulate(
-        &graph,
-        &Lifetimes::of(&graph).unwrap(),
-        &Scratch::reference(&graph),
-        None,
-    )
-    .unwrap();
-    let places: Vec<_> = greedy
-        .tensors
-        .iter()
-        .map(|p| (p.what, p.offset, p.bytes))
-        .collect();
+    let places = common::tflm_places(&graph);
     let right = layout_of(&places, 16);
     assert_eq!(check(&graph, &right), []);
 
@@ -614,13 +576,7 @@ fn what_nobody_reads_does_its_damage_when_it_is_written() {
 fn plans_for_the_ethos_u() {
     let judged = |bytes: &[u8]| {
         let graph = Graph::read(Model::parse(bytes).unwrap()).unwrap();
-        let verdict = StoredPlan::read(&graph).judged(
-            &graph,
-            &Lifetimes::of(&graph).unwrap(),
-            &Scratch::reference(&graph),
-            16,
-            &[],
-        );
+        let verdict = common::judged(&graph, StoredPlan::read(&graph));
         assert!(verdict.exists());
         verdict.faults
     };
@@ -632,13 +588,7 @@ fn plans_for_the_ethos_u() {
     };
     // What the CPU hands to the NPU must reach it.
     offsets[2] = offsets[1];
-    let verdict = StoredPlan::Offsets(offsets).judged(
-        &graph,
-        &Lifetimes::of(&graph).unwrap(),
-        &Scratch::reference(&graph),
-        16,
-        &[],
-    );
+    let verdict = common::judged(&graph, StoredPlan::Offsets(offsets));
     let fed = "tensor 1 \"t1\" is needed at operator 2 ethos-u, but at byte 0 of the arena tensor 2 \"t2\" lies there";
     assert_eq!(verdict.fault(), Some(fed));
 

@@ -22,13 +22,7 @@ fn survives(bytes: &[u8]) -> bool {
         return false;
     };
     let graph = Graph::read(Model::parse(&planned.file).unwrap()).unwrap();
-    let verdict = StoredPlan::read(&graph).judged(
-        &graph,
-        &Lifetimes::of(&graph).unwrap(),
-        &Scratch::reference(&graph),
-        16,
-        &[],
-    );
+    let verdict = common::judged(&graph, StoredPlan::read(&graph));
     if let arenaplan::report::Outcome::Planned { .. } = planned.report.outcome {
         assert_eq!(verdict.faults, Vec::<String>::new());
         assert!(verdict.is_right());
@@ -127,13 +121,7 @@ fn wrong_plans_are_found() {
         .filter(|s| s.name.starts_with("plan_"))
     {
         let graph = Graph::read(Model::parse(&sample.bytes).unwrap()).unwrap();
-        let verdict = StoredPlan::read(&graph).judged(
-            &graph,
-            &Lifetimes::of(&graph).unwrap(),
-            &Scratch::reference(&graph),
-            16,
-            &[],
-        );
+        let verdict = common::judged(&graph, StoredPlan::read(&graph));
         assert!(verdict.exists(), "{}", sample.name);
         assert_eq!(
             verdict.is_right(),

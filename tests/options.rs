@@ -331,3 +331,21 @@ fn a_foreign_plan_does_not_overrule_online() {
     ));
     assert_eq!(offsets(&planned.file)[output.index()], -1);
 }
+
+/// The arena of a model with an operator that TFLM does not bring is short of what that kernel takes; that is said.
+#[test]
+fn operators_of_unknown_need_are_named() {
+    for (name, operator) in [
+        ("newer_operator_int8", Some("BUILTIN_250")),
+        ("ethos_u_int8", Some("ethos-u")),
+        ("conv_int8", None),
+    ] {
+        let report = plan(&common::model(name), &Options::default())
+            .unwrap()
+            .report;
+        assert_eq!(report.tail_is_complete, operator.is_none(), "{name}");
+        let said = |w: &&String| w.contains("is not counted") && w.contains(operator.unwrap_or(""));
+        let warnings = report.warnings.iter().filter(said).count();
+        assert_eq!(warnings, usize::from(operator.is_some()), "{name}");
+    }
+}

@@ -63,7 +63,7 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         line(
             "file",
             report.file_bytes as u64,
-            &format!("the plan adds {}", thousands(added as u64)),
+            &format!("larger by {}", thousands(added as u64)),
         );
     }
     if let Some(why) = report.explanation() {

@@ -13,7 +13,6 @@ use crate::graph::Graph;
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
-use crate::scratch::Scratch;
 use crate::stored::StoredPlan;
 use crate::tflm;
 
@@ -89,10 +88,9 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
 fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::Result<Finding> {
     let bytes = source.read()?;
     let graph = Graph::read(Model::parse(&bytes)?)?;
-    let scratch = match &options.scratch {
-        Some(text) => Scratch::with_file(&graph, text).map_err(|e| about_scratch(e, device))?,
-        None => Scratch::reference(&graph),
-    };
+    let scratch = options
+        .scratch_of(&graph)
+        .map_err(|e| about_scratch(e, device))?;
     let lifetimes = Lifetimes::of(&graph)?;
     let verdict = StoredPlan::read(&graph).judged(&graph, &lifetimes, &scratch, options.align, &[]);
     let mut notes = verdict.notes.clone();

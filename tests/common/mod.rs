@@ -8,6 +8,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arenaplan::graph::{Graph, TensorId};
+use arenaplan::lifetimes::Lifetimes;
+use arenaplan::scratch::Scratch;
+use arenaplan::stored::{StoredPlan, Verdict};
+use arenaplan::tflm;
+
 /// A model file with its name.
 pub struct Sample {
     pub name: String,
@@ -66,6 +72,23 @@ pub fn shared_models() -> Option<Vec<Sample>> {
         println!("not run: {} is not here", path.display());
         None
     }
+}
+
+/// The verdict on a plan for a model, with the scratch memory of the reference kernels.
+pub fn judged(graph: &Graph<'_>, plan: StoredPlan) -> Verdict {
+    let lifetimes = Lifetimes::of(graph).unwrap();
+    plan.judged(graph, &lifetimes, &Scratch::reference(graph), 16, &[])
+}
+
+/// Where TFLM itself puts the tensors of a model: tensor, offset, bytes.
+pub fn tflm_places(graph: &Graph<'_>) -> Vec<(TensorId, u64, u64)> {
+    let lifetimes = Lifetimes::of(graph).unwrap();
+    let simulation = tflm::simulate(graph, &lifetimes, &Scratch::reference(graph), None).unwrap();
+    simulation
+        .tensors
+        .iter()
+        .map(|p| (p.what, p.offset, p.bytes))
+        .collect()
 }
 
 /// Random numbers that are the same everywhere (xorshift64*, Vigna 2014).
