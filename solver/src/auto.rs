@@ -13,7 +13,7 @@
 use crate::gaps::Gaps;
 use crate::instance::{Instance, NONE};
 use crate::search::{Random, Search, order_of};
-use crate::solve::{Limits, Planner};
+use crate::solve::{Deadline, Found, Planner, Stop, Task};
 use crate::{best_fit, greedy, orders};
 
 /// Conflicts that may be looked at before no further orders are tried.
@@ -32,21 +32,36 @@ const STARTS: usize = 4;
 /// take longer, are fewer.
 const WORK_PER_MOVE: u64 = 200;
 
-/// Offsets in units, and which planner they are of.
-pub(crate) fn place(instance: &Instance, bound: u64, limits: &Limits) -> (Vec<u64>, Planner) {
+/// The best placement found, and what is known about it.
+pub(crate) fn place(task: &Task<'_>) -> Found {
+    let mut budget = Budget {
+        moves: task.limits.iterations,
+        work: task.limits.iterations.saturating_mul(WORK_PER_MOVE),
+        deadline: task.deadline,
+        stopped: None,
+    };
+    let (offsets, planner) = search(task, &mut budget);
+    let reached = task.instance.height(&offsets) <= task.target;
+    Found {
+        offsets,
+        planner,
+        bound: task.bound,
+        nodes: 0,
+        stopped: budget.stopped.filter(|_| !reached),
+    }
+}
+
+fn search(task: &Task<'_>, budget: &mut Budget) -> (Vec<u64>, Planner) {
+    let instance = task.instance;
     let plain = greedy::place(instance);
     let greedy_height = instance.height(&plain);
-    if greedy_height <= bound {
+    if greedy_height <= task.target {
         return (plain, Planner::Greedy);
     }
     let mut offsets = plain.clone();
     let mut planner = Planner::Greedy;
     // Nothing is won by a part below what the fixed buffers or another part need.
-    let mut target = bound;
-    let mut budget = Budget {
-        moves: limits.iterations,
-        work: limits.iterations.saturating_mul(WORK_PER_MOVE),
-    };
+    let mut target = task.target;
     let mut index = Vec::new();
     for members in parts(instance) {
         let top = |&x: &u32| plain[x as usize] + instance.size[x as usize];
@@ -55,7 +70,7 @@ pub(crate) fn place(instance: &Instance, bound: u64, limits: &Limits) -> (Vec<u6
         }
         let part = instance.part(&members, &mut index);
         let start: Vec<u64> = members.iter().map(|&x| plain[x as usize]).collect();
-        let found = place_part(&part, start, target, &mut budget, &mut index);
+        let found = place_part(&part, start, target, budget, &mut index);
         for (&x, &offset) in members.iter().zip(&found.offsets) {
             offsets[x as usize] = offset;
         }
@@ -77,6 +92,8 @@ pub(crate) fn place(instance: &Instance, bound: u64, limits: &Limits) -> (Vec<u6
 struct Budget {
     moves: u64,
     work: u64,
+    deadline: Deadline,
+    stopped: Option<Stop>,
 }
 
 /// The best placement of a part so far.
@@ -177,7 +194,13 @@ fn place_part(
             let whole = put_back(part, &core, &easy, search.offsets());
             best.offer(part, &whole, Planner::Auto);
         }
-        done = best.height <= target || budget.work == 0 || tried == 0;
+        let late = budget.deadline.passed();
+        if late {
+            budget.stopped = Some(Stop::Time);
+        } else if budget.work == 0 || tried == 0 {
+            budget.stopped = budget.stopped.or(Some(Stop::Work));
+        }
+        done = best.height <= target || budget.work == 0 || tried == 0 || late;
     }
     best
 }

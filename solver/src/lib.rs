@@ -46,4 +46,4 @@ pub use check::{Violation, check};
 pub use error::Error;
 pub use greedy::greedy;
 pub use problem::{Buffer, BufferId, Conflict, Lifetime, Placement, Problem};
-pub use solve::{Limits, ParsePlannerError, Planner, Solution, solve};
+pub use solve::{Limits, ParsePlannerError, Planner, Solution, Stop, solve, solve_within};

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::time::{Duration, Instant};
 
 use crate::check::check;
 use crate::instance::Instance;
@@ -77,19 +78,36 @@ impl fmt::Display for ParsePlannerError {
 
 impl core::error::Error for ParsePlannerError {}
 
-/// When to stop a search that has not proven its placement. Counted, never timed, so that the
-/// result does not depend on the machine.
+/// When to stop a search that has not proven its placement. All but [`Self::time`] is counted, so
+/// that the result does not depend on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// The most moves of the local search, over all parts of the problem. 0 turns it off.
     pub iterations: u64,
+    /// The most nodes of a search tree, over all parts of the problem. 0 turns the search off.
+    pub nodes: u64,
+    /// The most time, or `None`. With a time limit the result may differ from run to run;
+    /// [`Solution::stopped`] tells whether it did stop the search.
+    pub time: Option<Duration>,
 }
 
 impl Limits {
-    /// The default limits with another number of moves.
+    /// These limits with another number of moves.
     pub fn with_iterations(mut self, iterations: u64) -> Self {
         self.iterations = iterations;
+        self
+    }
+
+    /// These limits with another number of nodes.
+    pub fn with_nodes(mut self, nodes: u64) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// These limits with a time limit.
+    pub fn with_time(mut self, time: Duration) -> Self {
+        self.time = Some(time);
         self
     }
 }
@@ -98,7 +116,42 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             iterations: 100_000,
+            nodes: 1_000_000,
+            time: None,
         }
+    }
+}
+
+/// The limit that ended a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// [`Limits::iterations`] or [`Limits::nodes`], or a limit of the planner's own: the same on
+    /// each machine.
+    Work,
+    /// [`Limits::time`].
+    Time,
+}
+
+/// The end of the time that a search may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn after(time: Option<Duration>) -> Self {
+        Self(time.and_then(|time| Instant::now().checked_add(time)))
+    }
+
+    /// Whether it has passed. Reads the clock only if there is a limit; even so, not to be called
+    /// at each node.
+    pub(crate) fn passed(self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// The time left, if there is a limit.
+    pub(crate) fn left(self) -> Option<Duration> {
+        self.0
+            .map(|end| end.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -112,6 +165,10 @@ pub struct Solution {
     pub lower_bound: u64,
     /// The planner that made the placement: never `Auto` unless its search found it.
     pub planner: Planner,
+    /// Nodes of search trees that were looked at.
+    pub nodes: u64,
+    /// The limit that ended the search, or `None` if it ended by itself.
+    pub stopped: Option<Stop>,
 }
 
 impl Solution {
@@ -119,30 +176,97 @@ impl Solution {
     pub fn optimal(&self) -> bool {
         self.placement.height == self.lower_bound
     }
+
+    /// Whether the problem fits into `capacity` bytes: `Some(true)` if this placement does,
+    /// `Some(false)` if it is proven that none does, `None` if the search was ended before.
+    pub fn fits(&self, capacity: u64) -> Option<bool> {
+        if self.placement.height <= capacity {
+            Some(true)
+        } else if self.lower_bound > capacity {
+            Some(false)
+        } else {
+            None
+        }
+    }
 }
 
-/// Finds a placement for `problem`.
+/// What a planner is asked for, in units of the instance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) instance: &'a Instance,
+    /// No placement is lower.
+    pub(crate) bound: u64,
+    /// A placement of this height is good enough: the bound, or the capacity where that is higher.
+    pub(crate) target: u64,
+    pub(crate) limits: &'a Limits,
+    pub(crate) deadline: Deadline,
+}
+
+/// What a planner found, in units of the instance.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) planner: Planner,
+    /// No placement is lower. Not below the task's bound.
+    pub(crate) bound: u64,
+    pub(crate) nodes: u64,
+    pub(crate) stopped: Option<Stop>,
+}
+
+/// Finds a placement for `problem` that is as low as possible.
 ///
 /// # Errors
 /// What [`Problem::validate`] finds; [`Error::FixedMisaligned`] and [`Error::FixedConflict`] if no
 /// placement can be right; [`Error::BadPlacement`] if a planner made a mistake.
 pub fn solve(problem: &Problem, planner: Planner, limits: &Limits) -> Result<Solution, Error> {
+    solve_within(problem, planner, 0, limits)
+}
+
+/// Finds a placement for `problem` that fits into `capacity` bytes; the search ends when it has
+/// one, or the proof that there is none. [`Solution::fits`] tells which of them. There is a
+/// placement in any case, if only one that is too high.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_within(
+    problem: &Problem,
+    planner: Planner,
+    capacity: u64,
+    limits: &Limits,
+) -> Result<Solution, Error> {
+    let deadline = Deadline::after(limits.time);
     let instance = Instance::new(problem)?;
     instance.check_fixed()?;
-    let lower_bound = bound::lower_bound(&instance);
-    let (offsets, planner) = match planner {
-        Planner::Linear => (linear::place(&instance), planner),
-        Planner::Greedy => (greedy::place(&instance), planner),
-        Planner::BestFit => (best_fit::place(&instance), planner),
-        Planner::Auto => auto::place(&instance, lower_bound, limits),
+    let bound = bound::lower_bound(&instance);
+    let task = Task {
+        instance: &instance,
+        bound,
+        target: bound.max(capacity / instance.unit),
+        limits,
+        deadline,
     };
-    let placement = instance.placement(&offsets);
+    let fast = |offsets: Vec<u64>| Found {
+        offsets,
+        planner,
+        bound,
+        nodes: 0,
+        stopped: None,
+    };
+    let found = match planner {
+        Planner::Linear => fast(linear::place(&instance)),
+        Planner::Greedy => fast(greedy::place(&instance)),
+        Planner::BestFit => fast(best_fit::place(&instance)),
+        Planner::Auto => auto::place(&task),
+    };
+    let placement = instance.placement(&found.offsets);
     if let Some(violation) = check(problem, &placement).into_iter().next() {
         return Err(Error::BadPlacement { violation });
     }
     Ok(Solution {
         placement,
-        lower_bound: lower_bound * instance.unit,
-        planner,
+        lower_bound: found.bound * instance.unit,
+        planner: found.planner,
+        nodes: found.nodes,
+        stopped: found.stopped,
     })
 }
