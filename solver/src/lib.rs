@@ -38,6 +38,7 @@ mod greedy;
 mod instance;
 mod linear;
 mod orders;
+mod parts;
 mod problem;
 mod search;
 mod solve;
