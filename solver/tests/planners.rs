@@ -4,33 +4,14 @@
 // Helpers outside of test functions panic as well.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use arenaplan_solver::generate::{self, Shape};
 use arenaplan_solver::{
     Buffer, BufferId, Conflict, Error, Lifetime, Limits, Placement, Planner, Problem, Violation,
     check, csv, greedy, solve,
 };
-
-/// Per buffer, its conflicts as `(other, below, above)`.
-type Rows = Vec<Vec<(usize, u64, u64)>>;
-
-fn rows(problem: &Problem) -> Rows {
-    let mut rows = vec![Vec::new(); problem.len()];
-    for (a, b, conflict) in problem.conflicts() {
-        rows[a.index()].push((b.index(), conflict.a_below_b, conflict.b_below_a));
-        rows[b.index()].push((a.index(), conflict.b_below_a, conflict.a_below_b));
-    }
-    rows
-}
-
-/// Whether `x` at `offset` keeps all its conflicts with buffers that have an offset.
-fn allowed(rows: &Rows, x: usize, offset: u64, offsets: &[Option<u64>]) -> bool {
-    rows[x].iter().all(|&(other, below, above)| {
-        let Some(at) = offsets[other] else {
-            return true;
-        };
-        offset + below <= at || at + above <= offset
-    })
-}
+use common::{Rows, allowed, best_height, is_contradiction, rows};
 
 /// TFLM's greedy planner from its rules: fixed ones, then the rest by size, later ones first among
 /// equals, each at the lowest offset that overlaps nothing alive with it.
@@ -61,54 +42,6 @@ fn greedy_by_the_rules(buffers: &[Buffer]) -> Vec<u64> {
     offsets.into_iter().map(Option::unwrap).collect()
 }
 
-/// The best height by brute force: a best placement can be pushed down, and then each buffer is at
-/// the lowest offset allowed by those before it in some order. All orders are tried.
-fn best_height(problem: &Problem) -> u64 {
-    struct All {
-        buffers: Vec<Buffer>,
-        rows: Rows,
-        offsets: Vec<Option<u64>>,
-        best: u64,
-    }
-    impl All {
-        fn go(&mut self, height: u64) {
-            if height >= self.best {
-                return;
-            }
-            if self.offsets.iter().all(Option::is_some) {
-                self.best = height;
-                return;
-            }
-            for x in 0..self.buffers.len() {
-                if self.offsets[x].is_none() {
-                    let buffer = self.buffers[x];
-                    let mut lowest = 0;
-                    while !allowed(&self.rows, x, lowest, &self.offsets) {
-                        lowest += buffer.align;
-                    }
-                    self.offsets[x] = Some(lowest);
-                    self.go(height.max(lowest + buffer.size));
-                    self.offsets[x] = None;
-                }
-            }
-        }
-    }
-    let buffers: Vec<Buffer> = problem.buffers().map(|(_, b)| *b).collect();
-    let offsets = buffers.iter().map(|b| b.fixed).collect();
-    let fixed = buffers
-        .iter()
-        .filter_map(|b| b.fixed.map(|f| f + b.size))
-        .max();
-    let mut all = All {
-        buffers,
-        rows: rows(problem),
-        offsets,
-        best: u64::MAX,
-    };
-    all.go(fixed.unwrap_or(0));
-    all.best
-}
-
 /// Whether some placement fits into `height`: every offset of every buffer is tried.
 fn fits(problem: &Problem, rows: &Rows, height: u64, offsets: &mut Vec<Option<u64>>) -> bool {
     let Some(x) = offsets.iter().position(Option::is_none) else {
@@ -133,13 +66,6 @@ fn fits(problem: &Problem, rows: &Rows, height: u64, offsets: &mut Vec<Option<u6
 /// Few moves: small problems do not need more, and tests are not optimised.
 fn limits() -> Limits {
     Limits::default().with_iterations(300)
-}
-
-fn is_contradiction(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::FixedConflict { .. } | Error::FixedMisaligned { .. }
-    )
 }
 
 /// bound <= best <= every planner, auto <= greedy, and every placement passes the checker.
