@@ -47,6 +47,23 @@ pub(crate) fn lower_bound(instance: &Instance) -> u64 {
     best
 }
 
+/// Whether any two buffers whose lifetimes overlap are in conflict.
+pub(crate) fn all_overlaps_conflict(instance: &Instance) -> bool {
+    let lifetime = |x: usize| Lifetime::new(instance.first[x], instance.last[x]);
+    let mut seen = vec![usize::MAX; instance.len()];
+    let mut conflicts = 0u64;
+    for x in 0..instance.len() {
+        for &y in instance.neighbours(x) {
+            let y = y as usize;
+            if seen[y] != x {
+                seen[y] = x;
+                conflicts += u64::from(lifetime(x).overlaps(lifetime(y)));
+            }
+        }
+    }
+    conflicts == 2 * overlapping_pairs((0..instance.len()).map(lifetime))
+}
+
 struct Bounder<'a> {
     instance: &'a Instance,
     /// What every possible offset of a buffer is a multiple of.
@@ -75,28 +92,12 @@ impl<'a> Bounder<'a> {
             stamp: vec![0; n],
             rounds: 0,
         };
-        bounder.complete = instance.is_plain() && bounder.all_overlaps_conflict();
+        bounder.complete = instance.is_plain() && all_overlaps_conflict(instance);
         bounder
     }
 
     fn lifetime(&self, x: usize) -> Lifetime {
         Lifetime::new(self.instance.first[x], self.instance.last[x])
-    }
-
-    fn all_overlaps_conflict(&mut self) -> bool {
-        let mut conflicts = 0u64;
-        for x in 0..self.instance.len() {
-            self.rounds += 1;
-            for &y in self.instance.neighbours(x) {
-                let y = y as usize;
-                if self.stamp[y] != self.rounds {
-                    self.stamp[y] = self.rounds;
-                    conflicts += u64::from(self.lifetime(x).overlaps(self.lifetime(y)));
-                }
-            }
-        }
-        let lifetimes = (0..self.instance.len()).map(|x| self.lifetime(x));
-        conflicts == 2 * overlapping_pairs(lifetimes)
     }
 
     fn step(&self, separation: u64, grid: u64) -> u64 {

@@ -31,6 +31,7 @@ mod bound;
 mod check;
 pub mod csv;
 mod error;
+mod exact;
 mod gaps;
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;

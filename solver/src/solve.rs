@@ -19,6 +19,9 @@ pub enum Planner {
     Greedy,
     /// The smallest gap that fits, over several orders, the best of them.
     BestFit,
+    /// A search that ends with the lowest placement and the proof that there is no lower one, or at
+    /// a limit with the best found and a lower bound.
+    Exact,
     /// All of the fast planners over several orders, then local search, until the height is proven
     /// or the [`Limits`] are reached. Never above `Greedy`. The default.
     #[default]
@@ -27,7 +30,13 @@ pub enum Planner {
 
 impl Planner {
     /// All planners.
-    pub const ALL: &'static [Self] = &[Self::Linear, Self::Greedy, Self::BestFit, Self::Auto];
+    pub const ALL: &'static [Self] = &[
+        Self::Linear,
+        Self::Greedy,
+        Self::BestFit,
+        Self::Exact,
+        Self::Auto,
+    ];
 
     /// The name: `linear`, `greedy`, `best-fit` or `auto`.
     pub fn name(self) -> &'static str {
@@ -35,6 +44,7 @@ impl Planner {
             Self::Linear => "linear",
             Self::Greedy => "greedy",
             Self::BestFit => "best-fit",
+            Self::Exact => "exact",
             Self::Auto => "auto",
         }
     }
@@ -256,6 +266,19 @@ pub fn solve_within(
         Planner::Linear => fast(linear::place(&instance)),
         Planner::Greedy => fast(greedy::place(&instance)),
         Planner::BestFit => fast(best_fit::place(&instance)),
+        Planner::Exact => {
+            let start = best_fit::place(&instance);
+            let mut budget = crate::exact::Budget::new(limits.nodes, deadline);
+            let (offsets, proven) =
+                crate::exact::improve(&instance, start, task.target, false, &mut budget);
+            Found {
+                offsets,
+                planner,
+                bound: proven.max(bound),
+                nodes: budget.used,
+                stopped: budget.stopped,
+            }
+        }
         Planner::Auto => auto::place(&task),
     };
     let placement = instance.placement(&found.offsets);
