@@ -9,9 +9,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use arenaplan_schema::patch::{self, PatchError};
-use arenaplan_solver::{Limits, Planner, Problem, solve};
+use arenaplan_solver::{Limits, Planner, Problem, Stop, solve};
 
 use crate::check::{self, Tag, Violation};
 use crate::error::Error;
@@ -32,7 +33,8 @@ pub struct Options {
     pub target: Target,
     /// The planner to place buffers with.
     pub solver: Planner,
-    /// How long the solver may search.
+    /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
+    /// influence says so in [`Report::warnings`].
     pub limits: Limits,
     /// Offsets are multiples of this many bytes: a power of two up to 4,096. TFLM rounds all sizes up to 16, so less
     /// makes no difference there.
@@ -181,6 +183,8 @@ struct Candidate {
     offsets: Vec<i32>,
     simulation: Simulation,
     planner: Planner,
+    /// Whether the time limit ended the search.
+    is_late: bool,
 }
 
 /// All that planning one model needs.
@@ -192,6 +196,8 @@ struct Job<'g, 'a, 'o> {
     keep: Vec<TensorId>,
     online: BTreeSet<TensorId>,
     warnings: Vec<String>,
+    /// When the time limit began.
+    start: Instant,
 }
 
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
@@ -249,7 +255,17 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             keep,
             online,
             warnings,
+            start: Instant::now(),
         })
+    }
+
+    /// What is left of the limits.
+    fn limits(&self) -> Limits {
+        let limits = self.options.limits.clone();
+        match limits.time {
+            Some(time) => limits.with_time(time.saturating_sub(self.start.elapsed())),
+            None => limits,
+        }
     }
 
     fn rules<'r>(&'r self, online: Option<&'r Scratch>) -> Rules<'r> {
@@ -274,6 +290,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             // else a kept tensor is safe from that.
             tries.push(self.solve(&with_scratch, &self.keep)?);
         }
+        // Also what lost might have won with more time.
+        let is_late = tries.iter().any(|candidate| candidate.is_late);
         let mut best: Option<Candidate> = None;
         let mut fault = None;
         for candidate in tries {
@@ -289,6 +307,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 Err(e) => fault = fault.or(Some(e)),
             }
         }
+        let best = best.map(|best| Candidate { is_late, ..best });
         best.ok_or_else(|| {
             fault.unwrap_or(Error::Internal {
                 reason: "no planner gave an answer".into(),
@@ -315,8 +334,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             }
         };
         let problem = problem.as_ref().unwrap_or(&interference.problem);
-        let solution =
-            solve(problem, self.options.solver, &self.options.limits).map_err(solver_error)?;
+        let solution = solve(problem, self.options.solver, &self.limits()).map_err(solver_error)?;
         let mut offsets = vec![-1; self.graph.tensors.len()];
         let placed = below.iter().zip(&solution.placement.offsets);
         for (&i, &offset) in placed {
@@ -339,6 +357,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             offsets,
             simulation,
             planner: solution.planner,
+            is_late: solution.stopped == Some(Stop::Time),
         })
     }
 
@@ -450,6 +469,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         report.planner = candidate.planner.to_string();
         report.tensors_planned = candidate.offsets.iter().filter(|&&o| o != -1).count();
         report.warnings = self.warnings.clone();
+        if candidate.is_late {
+            report.warnings.push(
+                "the time limit ended the search for a plan; another run may give another one"
+                    .into(),
+            );
+        }
         report.describe_head(&candidate.simulation, true);
         Ok(report)
     }
@@ -492,6 +517,12 @@ fn options_text(options: &Options) -> String {
     let mut text = String::new();
     if options.solver != defaults.solver {
         text.push_str(&format!(" solver={}", options.solver));
+    }
+    if options.limits.nodes != defaults.limits.nodes {
+        text.push_str(&format!(" node-limit={}", options.limits.nodes));
+    }
+    if let Some(time) = options.limits.time {
+        text.push_str(&format!(" time-limit={}", time.as_secs_f64()));
     }
     if options.align != defaults.align {
         text.push_str(&format!(" align={}", options.align));

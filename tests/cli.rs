@@ -10,24 +10,9 @@ mod common;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs the program in `folder` and shows what it said.
-fn run(folder: &Path, args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_arenaplan"))
-        .args(args)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!(
-        "status: {}\n--- stdout\n{}--- stderr\n{}",
-        output.status.code().unwrap(),
-        text(&output.stdout),
-        text(&output.stderr)
-    )
-}
+use common::run;
 
 /// A folder with some of the project's models in it.
 fn workplace(models: &[&str]) -> tempfile::TempDir {
@@ -341,6 +326,48 @@ fn arena_limit() {
         ],
     );
     assert!(enough.starts_with("status: 0"), "{enough}");
+}
+
+/// A limit of nodes counts, a limit of time may change the plan: both are noted in the file, and the second is told when
+/// it struck. At 0 it strikes where the first placement is not at the bound.
+#[test]
+fn limits_of_the_search() {
+    let folder = workplace(&["lstm_int8", "conv_int8"]);
+    let limits = ["--node-limit", "0", "--time-limit", "0"];
+    let said = |args: &[&str]| run(folder.path(), &[args, &limits].concat());
+    let warning = "the time limit ended the search for a plan; another run may give another one";
+    let late = said(&["plan", "lstm_int8.tflite", "--dry-run", "--align", "32"]);
+    assert!(late.starts_with("status: 0"), "{late}");
+    let line = format!("--- stderr\nwarning: lstm_int8.tflite: {warning}\n");
+    assert!(late.contains(&line), "{late}");
+    let json = said(&[
+        "plan",
+        "lstm_int8.tflite",
+        "--dry-run",
+        "--align",
+        "32",
+        "--format",
+        "json",
+    ]);
+    let listed = format!("\"warnings\": [\n      \"{warning}\"\n    ]");
+    assert!(json.contains(&listed), "{json}");
+    // Nothing to search for, nothing to tell.
+    let early = said(&["plan", "conv_int8.tflite", "-o", "o"]);
+    assert!(early.ends_with("--- stderr\n"), "{early}");
+    let verified = run(folder.path(), &["verify", "o"]);
+    let noted = "for target tflm (node-limit=0 time-limit=0)\n";
+    assert!(verified.contains(noted), "{verified}");
+    for wrong in ["-1", "soon"] {
+        let limit = format!("--time-limit={wrong}");
+        let said = run(
+            folder.path(),
+            &["plan", "conv_int8.tflite", "--dry-run", &limit],
+        );
+        assert!(
+            said.starts_with("status: 2") && said.contains("not a number of seconds"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -628,7 +628,7 @@ fn problem_files() {
             csv::write(&made),
             "{name}: the generator makes something else"
         );
-        let problem = csv::parse(&text).unwrap();
+        let problem = csv::parse(&text).unwrap().problem;
         assert_eq!(greedy(&problem).unwrap().height, greedy_height, "{name}");
         assert_eq!(problem.liveness_bound(), bound, "{name}");
         match solve(

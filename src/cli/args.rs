@@ -1,8 +1,9 @@
 //! Flags and their meaning.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use arenaplan_solver::Planner;
+use arenaplan_solver::{Limits, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::report::{Arena, Report};
@@ -26,6 +27,8 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Take the plan out again: the original bytes
     Strip(StripArgs),
+    /// Place the buffers of a problem in MiniMalloc's CSV form
+    Solve(SolveArgs),
 }
 
 /// What to work on.
@@ -40,15 +43,43 @@ pub(super) struct ModelArgs {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct OutputArgs {
-    /// Write to FILE (one model only); - is standard output
+    /// Write to FILE (for one input only); - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Write each model to DIR under its own name
+    /// Write each result to DIR under the name of its input
     #[arg(long, value_name = "DIR")]
     pub(super) out_dir: Option<PathBuf>,
-    /// Write each model back to where it was read
+    /// Write each result back to where its input was read
     #[arg(long)]
     pub(super) in_place: bool,
+}
+
+/// How buffers are placed.
+#[derive(Debug, Args)]
+pub(super) struct SearchArgs {
+    /// How to place buffers
+    ///
+    /// auto: the best of what is fast, then a search; linear: no reuse; greedy: what TFLM does; best-fit: the smallest gap
+    /// that fits; ilp: an integer program, for some twenty buffers; exact: a search that proves its result
+    #[arg(long, default_value_t = Planner::Auto, value_name = "SOLVER")]
+    pub(super) solver: Planner,
+    /// End a search that has looked at this many nodes
+    #[arg(long, default_value_t = Limits::default().nodes, value_name = "N")]
+    pub(super) node_limit: u64,
+    /// End a search after this time too; where it strikes, results may differ from run to run
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(super) time_limit: Option<Duration>,
+}
+
+impl SearchArgs {
+    /// The limits that the flags ask for.
+    pub(super) fn limits(&self) -> Limits {
+        let limits = Limits::default().with_nodes(self.node_limit);
+        match self.time_limit {
+            Some(time) => limits.with_time(time),
+            None => limits,
+        }
+    }
 }
 
 /// How the device side looks.
@@ -124,9 +155,8 @@ pub(super) struct PlanArgs {
     pub(super) force: bool,
     #[command(flatten)]
     pub(super) device: DeviceArgs,
-    /// How to place tensors: auto, linear (no reuse), greedy (what TFLM does), best-fit
-    #[arg(long, default_value_t = Planner::Auto, value_name = "SOLVER")]
-    pub(super) solver: Planner,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
     /// Fail a model whose arena is larger than this, and do not write it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) arena_limit: Option<u64>,
@@ -192,6 +222,44 @@ pub(super) struct StripArgs {
     pub(super) force: bool,
 }
 
+/// How `solve` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SolveFormat {
+    /// For people: a row per problem
+    Text,
+    /// The problem itself with its offsets, as -o writes it (one problem only)
+    Csv,
+    /// One array, an object per problem
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SolveArgs {
+    /// A .csv file, a folder (searched for *.csv), or - for standard input
+    ///
+    /// A row is a buffer. Columns: id (or buffer, buffer_id), lower (begin, start), upper (or end, the last point in time
+    /// itself), size, and if need be alignment, hint (not used), gaps, offset (where the buffer must be). A gap is
+    /// lower-upper, or lower-upper@bottom:top where only these bytes of the buffer are in use.
+    #[arg(value_name = "PROBLEM", required = true)]
+    pub(super) problems: Vec<PathBuf>,
+    /// Find a placement in SIZE bytes or prove that there is none; 64K and 1MiB are sizes too
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) capacity: Option<u64>,
+    /// Find the lowest placement: what is done without --capacity
+    #[arg(long, conflicts_with = "capacity")]
+    pub(super) minimize: bool,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// Overwrite files that hold something else
+    #[arg(long)]
+    pub(super) force: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = SolveFormat::Text)]
+    pub(super) format: SolveFormat,
+}
+
 /// Bytes, with an optional binary suffix: `65536`, `64K`, `64KiB`, `1MiB`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -216,6 +284,14 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "not a size in bytes, like 65536, 64KiB or 1M".into())
 }
 
+/// Seconds, with a fraction if need be.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "not a number of seconds, like 60 or 0.5".into())
+}
+
 fn alignment(text: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(n) if n.is_power_of_two() && n <= 4096 => Ok(n),
@@ -226,6 +302,16 @@ fn alignment(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_with_fractions() {
+        assert_eq!(seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        for wrong in ["", "-1", "NaN", "inf", "1e30", "1s"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_with_units() {

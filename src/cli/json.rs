@@ -6,7 +6,7 @@ use super::args::Bits;
 use crate::report::{Outcome, Report};
 
 /// The version of the tool, for every object.
-const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(super) const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The keys that both commands share. More may come, none of these is renamed.
 #[derive(Debug, Serialize)]
@@ -115,7 +115,7 @@ impl ModelFigures {
     }
 }
 
-/// One JSON array over all models, with a line break at the end.
+/// One JSON array over all inputs, with a line break at the end.
 pub(super) fn array<T: Serialize>(items: &[T]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(items)? + "\n")
 }

@@ -1,7 +1,7 @@
 //! The command line. Results go to stdout, progress and warnings to stderr.
 //!
-//! Exit status: 0 done, 1 the answer is no (over a limit, a plan wrong or missing), 2 error (unreadable, unsupported, bad
-//! flags). With several models all are tried, and the worst status is the exit status.
+//! Exit status: 0 done, 1 the answer is no (over a limit, a plan wrong or missing, a problem that does not fit), 2 error
+//! (unreadable, unsupported, bad flags). With several inputs all are tried, and the worst status is the exit status.
 
 mod args;
 mod inspect;
@@ -10,6 +10,7 @@ mod models;
 mod output;
 mod plan;
 mod plan_text;
+mod solve;
 mod strip;
 mod text;
 mod verify;
@@ -60,6 +61,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Strip(args) => strip::run(&args),
+        Command::Solve(args) => solve::run(&args),
     };
     match result {
         Ok(status) => status.into(),
@@ -93,7 +95,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `work` on each model. A failure is reported with its file and does not stop the others; only a closed pipe does.
+/// Runs `work` on each input. A failure is reported with its file and does not stop the others; only a closed pipe does.
 fn each<T>(
     found: &Found,
     mut work: impl FnMut(usize, &Source) -> anyhow::Result<T>,

@@ -1,4 +1,4 @@
-//! Finding and reading models: files, folders, standard input.
+//! Finding and reading models and problems: files, folders, standard input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 
 use super::text::shown;
 
-/// A model to work on.
+/// A file to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     /// The file; `-` is standard input.
@@ -55,24 +55,39 @@ impl Source {
 /// What the arguments lead to.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The models, folders searched and sorted; a file named twice is taken once.
+    /// The files, folders searched and sorted; a file named twice is taken once.
     pub(super) sources: Vec<Source>,
     /// Arguments that lead to none, with the reason.
     pub(super) failures: Vec<(String, anyhow::Error)>,
 }
 
-/// Looks up the arguments. Searches do not enter `skip`, the folder that results go to.
+/// Looks up models. Searches do not enter `skip`, the folder that results go to.
 pub(super) fn find(arguments: &[PathBuf], skip: Option<&Path>) -> Found {
+    find_files(arguments, skip, "tflite")
+}
+
+/// Looks up placement problems, in the same way.
+pub(super) fn find_problems(arguments: &[PathBuf], skip: Option<&Path>) -> Found {
+    find_files(arguments, skip, "csv")
+}
+
+fn find_files(arguments: &[PathBuf], skip: Option<&Path>, extension: &str) -> Found {
     let skip = skip.and_then(|p| fs::canonicalize(p).ok());
     let mut all = Found::default();
     let mut known = BTreeSet::new();
     for path in arguments {
         let mut found = Vec::new();
         if path.is_dir() {
-            let mut result =
-                search(path, path, skip.as_deref(), &mut found).context("cannot search the folder");
+            let search = Search {
+                root: path,
+                skip: skip.as_deref(),
+                extension,
+            };
+            let mut result = search
+                .run(path, &mut found)
+                .context("cannot search the folder");
             if result.is_ok() && found.is_empty() {
-                result = Err(anyhow!("no *.tflite in this folder"));
+                result = Err(anyhow!("no *.{extension} in this folder"));
             }
             if let Err(e) = result {
                 all.failures.push((path.display().to_string(), e));
@@ -81,7 +96,7 @@ pub(super) fn find(arguments: &[PathBuf], skip: Option<&Path>) -> Found {
         } else {
             let relative = match path.file_name() {
                 Some(name) if path.as_os_str() != "-" => PathBuf::from(name),
-                _ => PathBuf::from("stdin.tflite"),
+                _ => PathBuf::from(format!("stdin.{extension}")),
             };
             found.push(Source {
                 path: path.clone(),
@@ -94,27 +109,31 @@ pub(super) fn find(arguments: &[PathBuf], skip: Option<&Path>) -> Found {
     all
 }
 
-fn search(
-    root: &Path,
-    folder: &Path,
-    skip: Option<&Path>,
-    found: &mut Vec<Source>,
-) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_model = || {
-            path.extension()
-                .is_some_and(|e| e.eq_ignore_ascii_case("tflite"))
-        };
-        // Links to folders are not followed: they may lead in a circle.
-        if path.is_dir() && !path.is_symlink() {
-            if skip.is_none() || fs::canonicalize(&path).ok().as_deref() != skip {
-                search(root, &path, skip, found)?;
+/// A search of a folder and all below it.
+struct Search<'a> {
+    root: &'a Path,
+    skip: Option<&'a Path>,
+    extension: &'a str,
+}
+
+impl Search<'_> {
+    fn run(&self, folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let is_wanted = || {
+                path.extension()
+                    .is_some_and(|e| e.eq_ignore_ascii_case(self.extension))
+            };
+            // Links to folders are not followed: they may lead in a circle.
+            if path.is_dir() && !path.is_symlink() {
+                if self.skip.is_none() || fs::canonicalize(&path).ok().as_deref() != self.skip {
+                    self.run(&path, found)?;
+                }
+            } else if path.is_file() && is_wanted() {
+                let relative = path.strip_prefix(self.root).unwrap_or(&path).to_path_buf();
+                found.push(Source { path, relative });
             }
-        } else if path.is_file() && is_model() {
-            let relative = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
-            found.push(Source { path, relative });
         }
+        Ok(())
     }
-    Ok(())
 }

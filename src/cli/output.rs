@@ -32,7 +32,7 @@ impl Destination {
 /// A destination per source. `otherwise` says what to do instead of writing, if there is something.
 ///
 /// # Errors
-/// None given, one file for several models, or two models with one destination.
+/// None given, one file for several sources, or two sources with one destination.
 pub(super) fn destinations(
     args: &OutputArgs,
     sources: &[Source],
@@ -42,7 +42,7 @@ pub(super) fn destinations(
         (Some(path), ..) => {
             if sources.len() > 1 {
                 bail!(
-                    "-o takes one model, {} are given; use --out-dir or --in-place",
+                    "-o takes one input, {} are given; use --out-dir or --in-place",
                     sources.len()
                 );
             }
@@ -78,7 +78,7 @@ pub(super) fn destinations(
     for (source, destination) in sources.iter().zip(&all) {
         if let Some(other) = taken.insert(destination, source) {
             bail!(
-                "{} and {} would both be written to {}; plan them one by one, or name a folder above both",
+                "{} and {} would both be written to {}; take them one by one, or name a folder above both",
                 Source::name(other),
                 source.name(),
                 shown(&destination.path_text())
@@ -88,16 +88,29 @@ pub(super) fn destinations(
     Ok(all)
 }
 
-/// Writes `bytes` to `destination`: a file as a whole, anything else (a device, a pipe) as it comes.
-///
-/// A file that is there already is replaced when it is the source itself (asked for by `--in-place`), when nothing is
-/// lost (it holds the same model, with or without a plan of ours), or with `force`. It keeps its permissions; through a
-/// link, the file that the link leads to is replaced.
+/// Writes a model to `destination`; a file that holds the same one, with or without a plan of ours, may be replaced.
 pub(super) fn write(
     destination: &Destination,
     args: &OutputArgs,
     force: bool,
     bytes: &[u8],
+) -> anyhow::Result<()> {
+    write_over(destination, args, force, bytes, |old| {
+        same_model(old, bytes)
+    })
+}
+
+/// Writes `bytes` to `destination`: a file as a whole, anything else (a device, a pipe) as it comes.
+///
+/// A file that is there already is replaced when it is the source itself (asked for by `--in-place`), when nothing is
+/// lost (it holds the same, as `is_same` finds from its bytes), or with `force`. It keeps its permissions; through a link,
+/// the file that the link leads to is replaced.
+pub(super) fn write_over(
+    destination: &Destination,
+    args: &OutputArgs,
+    force: bool,
+    bytes: &[u8],
+    is_same: impl Fn(&[u8]) -> bool,
 ) -> anyhow::Result<()> {
     let path = match destination {
         Destination::Stdout => {
@@ -126,7 +139,11 @@ pub(super) fn write(
         return device.write_all(bytes).with_context(context);
     }
     if !force {
-        if !args.in_place && !same_model(path, old.len(), bytes).with_context(context)? {
+        // What is added to an input is small; a file that is so much longer need not be read.
+        let may_be_same = old.len() / 4 <= bytes.len() as u64 + 65_536;
+        let holds_same =
+            || anyhow::Ok(may_be_same && is_same(&fs::read(path).with_context(context)?));
+        if !args.in_place && !holds_same()? {
             bail!(
                 "{} exists and holds something else; --force replaces it",
                 name()
@@ -140,15 +157,10 @@ pub(super) fn write(
     whole_file(&target, bytes, Some(old.permissions())).with_context(context)
 }
 
-/// Whether the file holds the same model as `bytes`, with or without a plan of ours.
-fn same_model(path: &Path, length: u64, bytes: &[u8]) -> io::Result<bool> {
-    // A plan adds a few bytes per tensor; a file that is so much longer need not be read.
-    if length / 4 > bytes.len() as u64 + 65_536 {
-        return Ok(false);
-    }
-    let old = fs::read(path)?;
-    let originals = (patch::original_of(&old), patch::original_of(bytes));
-    Ok(old == bytes || matches!(originals, (Ok(a), Ok(b)) if a == b))
+/// Whether both are the same model, with or without a plan of ours.
+fn same_model(old: &[u8], new: &[u8]) -> bool {
+    let originals = (patch::original_of(old), patch::original_of(new));
+    old == new || matches!(originals, (Ok(a), Ok(b)) if a == b)
 }
 
 /// Through a temporary file beside it, so that nobody ever sees half of it.

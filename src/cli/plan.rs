@@ -49,7 +49,8 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
         }
     };
     let options = Options {
-        solver: args.solver,
+        solver: args.search.solver,
+        limits: args.search.limits(),
         keep_inputs: args.keep_inputs,
         keep: args.keep.clone(),
         online: args.online.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::Bits;
 use super::plan::Row;
-use super::text::{Align, count, percent, shown, table, thousands};
+use super::text::{Align, common_folder, count, percent, shown, table, thousands};
 use crate::report::Outcome;
 
 /// One model: a line per figure.
@@ -95,7 +95,7 @@ pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
         ("arena", Align::Right),
         ("", Align::Left),
     ];
-    let folder = common_folder(rows);
+    let folder = common_folder(rows.iter().map(|r| r.model.as_str()));
     let name = |row: &Row| {
         let path = Path::new(&row.model);
         shown(
@@ -181,22 +181,6 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
         n => text.push_str(&format!("{} written\n", count(n, "file"))),
     }
     text
-}
-
-/// The longest folder that all models share; empty when there is none.
-fn common_folder(rows: &[Row]) -> String {
-    let mut folders = rows
-        .iter()
-        .map(|r| Path::new(&r.model).parent().unwrap_or(Path::new("")));
-    let first = folders.next().unwrap_or(Path::new(""));
-    let common = folders.fold(first.to_path_buf(), |common, folder| {
-        let same = common
-            .components()
-            .zip(folder.components())
-            .take_while(|(a, b)| a == b);
-        same.map(|(a, _)| a).collect()
-    });
-    common.display().to_string()
 }
 
 /// Of head by head before, over the models that have one.

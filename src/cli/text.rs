@@ -1,5 +1,7 @@
 //! Text for people: aligned tables, names that cannot disturb a terminal.
 
+use std::path::Path;
+
 pub(super) use crate::text::{shortened, thousands};
 
 /// A saving in percent of what there was before.
@@ -36,6 +38,20 @@ pub(super) fn shown(name: &str) -> String {
             plain.into_iter().chain(escaped)
         })
         .collect()
+}
+
+/// The longest folder that all paths share; empty when there is none.
+pub(super) fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    let mut folders = paths.map(|path| Path::new(path).parent().unwrap_or(Path::new("")));
+    let first = folders.next().unwrap_or(Path::new(""));
+    let common = folders.fold(first.to_path_buf(), |common, folder| {
+        let same = common
+            .components()
+            .zip(folder.components())
+            .take_while(|(a, b)| a == b);
+        same.map(|(a, _)| a).collect()
+    });
+    common.display().to_string()
 }
 
 /// How a column is set.

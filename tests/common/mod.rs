@@ -26,6 +26,23 @@ pub fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// Runs the program in `folder` and shows what it said.
+#[cfg(feature = "cli")]
+pub fn run(folder: &Path, args: &[&str]) -> String {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_arenaplan"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!(
+        "status: {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
 /// All models of a folder, sorted by name.
 pub fn folder(path: &Path) -> Vec<Sample> {
     let mut paths: Vec<PathBuf> = fs::read_dir(path)
