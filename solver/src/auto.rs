@@ -1,99 +1,107 @@
-//! All fast planners, then local search, part by part.
+//! All planners in turn, part by part, until the height is proven or a limit is reached.
 //!
 //! ```text
-//! problem --+-- greedy: at the bound? done
+//! problem --+-- greedy: at the target? done
 //!           +-- parts that no conflict connects, each:
-//!                 first fit and best fit over all orders; at the bound? done
+//!                 first fit and best fit over all orders; at the target? done
 //!                 leave out what fits anyway
-//!                 local search on the rest, from several orders
+//!                 the exact search, for a moment: most are at the target now
+//!                 local search from several orders, where buffers may overlap
+//!                 the exact search, with all that is left of the limits
 //!                 put back what fits anyway
 //! ```
-//! Buffers with fixed offsets connect nothing, since they do not move; each part sees them.
+//! The target is the lower bound, or the capacity that is asked for.
 
+use crate::budget::Budget;
+use crate::exact::Exact;
 use crate::instance::{Instance, NONE};
 use crate::parts::{parts, peel, put_back};
 use crate::search::{Random, Search, order_of};
-use crate::solve::{Deadline, Found, Planner, Stop, Task};
-use crate::{best_fit, greedy, orders};
+use crate::solve::{Found, Planner, Task};
+use crate::{best_fit, canonical, greedy, orders};
+
+/// The nodes of `auto`: about a tenth of a second.
+pub(crate) const AUTO: u64 = 60_000;
+
+/// The nodes of `exact`: some seconds.
+pub(crate) const EXACT: u64 = 5_000_000;
 
 /// Conflicts that may be looked at before no further orders are tried.
 const ORDERS_WORK: usize = 1 << 25;
+
+/// Rounds of the exact search before local search.
+const FIRST_ROUNDS: u32 = 2;
 
 /// Moves of one local search, per buffer, before the next one starts from another order.
 const MOVES_PER_START: u64 = 150;
 
 /// Moves of all local searches of one part, per buffer: a few buffers have few orders.
-const MOVES_PER_BUFFER: u64 = 2_000;
+const MOVES_PER_BUFFER: u64 = 1_000;
 
 /// Orders from which local search starts, in turn.
 const STARTS: usize = 4;
 
-/// Conflicts that may be looked at per move on average, so that the moves of large problems, which
-/// take longer, are fewer.
-const WORK_PER_MOVE: u64 = 200;
-
-/// The best placement found, and what is known about it.
-pub(crate) fn place(task: &Task<'_>) -> Found {
-    let mut budget = Budget {
-        moves: task.limits.iterations,
-        work: task.limits.iterations.saturating_mul(WORK_PER_MOVE),
-        deadline: task.deadline,
-        stopped: None,
-    };
-    let (offsets, planner) = search(task, &mut budget);
-    let reached = task.instance.height(&offsets) <= task.target;
-    Found {
-        offsets,
-        planner,
+/// The best placement found, and what is known about it. Never above the greedy planner's.
+pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
+    let given = task.instance;
+    let plain = greedy::place(given);
+    let plain_height = given.height(&plain);
+    let mut found = Found {
+        offsets: plain,
+        planner: Planner::Greedy,
         bound: task.bound,
         nodes: 0,
-        stopped: budget.stopped.filter(|_| !reached),
+        stopped: None,
+    };
+    if plain_height <= task.target {
+        return found;
     }
-}
-
-fn search(task: &Task<'_>, budget: &mut Budget) -> (Vec<u64>, Planner) {
-    let instance = task.instance;
-    let plain = greedy::place(instance);
-    let greedy_height = instance.height(&plain);
-    if greedy_height <= task.target {
-        return (plain, Planner::Greedy);
-    }
-    let mut offsets = plain.clone();
+    let mut index = Vec::new();
+    let order = canonical::order(given);
+    let instance = given.part(&order, &mut index);
+    let mut budget = Budget::new(task.limits.nodes.unwrap_or(nodes), task.deadline);
+    let mut offsets = greedy::place(&instance);
     let mut planner = Planner::Greedy;
     // Nothing is won by a part below what the fixed buffers or another part need.
     let mut target = task.target;
-    let mut index = Vec::new();
-    for members in parts(instance) {
-        let top = |&x: &u32| plain[x as usize] + instance.size[x as usize];
+    for members in parts(&instance) {
+        let top = |&x: &u32| offsets[x as usize] + instance.size[x as usize];
         if members.iter().map(top).max() <= Some(target) {
             continue;
         }
         let part = instance.part(&members, &mut index);
-        let start: Vec<u64> = members.iter().map(|&x| plain[x as usize]).collect();
-        let found = place_part(&part, start, target, budget, &mut index);
-        for (&x, &offset) in members.iter().zip(&found.offsets) {
+        let start: Vec<u64> = members.iter().map(|&x| offsets[x as usize]).collect();
+        let mut best = Best {
+            height: part.height(&start),
+            offsets: start,
+            planner: Planner::Greedy,
+        };
+        let proven = best.improve(&part, target, task.decide, &mut budget);
+        if proven > target {
+            found.bound = found.bound.max(proven);
+        }
+        for (&x, &offset) in members.iter().zip(&best.offsets) {
             offsets[x as usize] = offset;
         }
-        target = target.max(found.height);
-        planner = match (planner, found.planner) {
-            (Planner::Auto, _) | (_, Planner::Auto) => Planner::Auto,
-            (Planner::BestFit, _) | (_, Planner::BestFit) => Planner::BestFit,
-            _ => Planner::Greedy,
-        };
+        target = target.max(best.height);
+        planner = planner.max(best.planner);
+        if task.decide && best.height > task.target {
+            break; // the answer is no, or not known
+        }
     }
-    if instance.height(&offsets) < greedy_height {
-        (offsets, planner)
-    } else {
-        (plain, Planner::Greedy)
+    if instance.height(&offsets) < plain_height {
+        for (&x, &offset) in order.iter().zip(&offsets) {
+            found.offsets[x as usize] = offset;
+        }
+        found.planner = planner;
     }
-}
-
-/// What is left of the limits.
-struct Budget {
-    moves: u64,
-    work: u64,
-    deadline: Deadline,
-    stopped: Option<Stop>,
+    found.nodes = budget.used();
+    let is_open = given.height(&found.offsets) > found.bound.max(task.target);
+    let is_proven_not_to_fit = task.decide && found.bound > task.target;
+    found.stopped = budget
+        .stopped()
+        .filter(|_| is_open && !is_proven_not_to_fit);
+    found
 }
 
 /// The best placement of a part so far.
@@ -114,93 +122,115 @@ impl Best {
             };
         }
     }
-}
 
-fn place_part(
-    part: &Instance,
-    start: Vec<u64>,
-    target: u64,
-    budget: &mut Budget,
-    index: &mut Vec<u32>,
-) -> Best {
-    let height = part.height(&start);
-    let mut best = Best {
-        offsets: start,
-        height,
-        planner: Planner::Greedy,
-    };
-    if best.height <= target {
-        return best;
-    }
-    let mut starts: Vec<(u64, Vec<u32>)> = Vec::new();
-    let mut work = 0;
-    for order in orders::all(part) {
-        best.offer(
-            part,
-            &best_fit::place_in_order(part, &order),
-            Planner::BestFit,
-        );
-        let offsets = greedy::first_fit(part, &order);
-        best.offer(part, &offsets, Planner::Auto);
-        if best.height <= target {
-            return best;
+    /// Lowers the placement of `part` towards `target`. Gives a height below which it is proven,
+    /// or of no use, that there is none.
+    fn improve(&mut self, part: &Instance, target: u64, decide: bool, budget: &mut Budget) -> u64 {
+        let orders = self.try_orders(part, target);
+        if self.height <= target || budget.is_over() {
+            return target;
         }
-        starts.push((part.height(&offsets), order));
-        work += 2 * (part.len() + part.entries());
-        if work > ORDERS_WORK {
-            break;
-        }
-    }
-    // The best placement, in case best fit made it, then the orders by what they gave.
-    starts.sort_by_key(|&(height, _)| height);
-    starts.insert(0, (best.height, order_of(part, &best.offsets)));
-    starts.truncate(STARTS);
-    let (core, easy) = peel(part, target);
-    let inner = part.part(&core, index);
-    let starts: Vec<Vec<u32>> = {
-        // Only fixed buffers, or those of the core, have a new number.
-        let mut number = vec![NONE; part.len()];
-        (0..)
-            .zip(&core)
-            .for_each(|(new, &old)| number[old as usize] = new);
-        let renumber = |&x: &u32| Some(number[x as usize]).filter(|&x| x != NONE);
-        let inner = |(_, order): &(u64, Vec<u32>)| {
-            order
-                .iter()
-                .filter_map(renumber)
-                .map(|x| x as u32)
-                .collect()
+        let mut index = Vec::new();
+        let (core, easy) = peel(part, target);
+        let inner = part.part(&core, &mut index);
+        let Some(tables) = Exact::tables(&inner) else {
+            self.search(
+                part,
+                &inner,
+                (&core, &easy),
+                orders,
+                target,
+                u64::MAX,
+                budget,
+            );
+            return target;
         };
-        starts.iter().map(inner).collect()
-    };
-    let mut search = Search::new(&inner);
-    let mut seed = 0;
-    let mut left = core.len() as u64 * MOVES_PER_BUFFER;
-    let mut done = false;
-    while !done {
-        search.start(&starts[seed as usize % starts.len()]);
-        seed += 1;
-        let before = search.work;
-        let mut random = Random::new(seed);
-        let moves = budget
-            .moves
-            .min(core.len() as u64 * MOVES_PER_START)
-            .min(left);
-        let tried = search.run(&mut random, target, moves, budget.work);
-        budget.moves -= tried;
-        left -= tried;
-        budget.work = budget.work.saturating_sub(search.work - before);
-        if search.height.max(target) < best.height {
-            let whole = put_back(part, &core, &easy, search.offsets());
-            best.offer(part, &whole, Planner::Auto);
+        let mut exact = Exact::new(&tables, target, self.height);
+        exact.reach_target(FIRST_ROUNDS, budget);
+        if !exact.is_done() {
+            // Where the separations are the sizes, the exact search finds more in the same time.
+            if !inner.is_plain() {
+                let moves = budget.nodes / 3;
+                self.search(part, &inner, (&core, &easy), orders, target, moves, budget);
+                exact.lower(self.height);
+            }
+            match decide {
+                true => exact.reach_target(u32::MAX, budget),
+                false => exact.minimise(budget),
+            }
         }
-        let late = budget.deadline.passed();
-        if late {
-            budget.stopped = Some(Stop::Time);
-        } else if budget.work == 0 || tried == 0 {
-            budget.stopped = budget.stopped.or(Some(Stop::Work));
+        if let Some(offsets) = exact.found() {
+            let whole = put_back(part, &core, &easy, offsets);
+            self.offer(part, &whole, Planner::Exact);
         }
-        done = best.height <= target || budget.work == 0 || tried == 0 || late;
+        exact.proven()
     }
-    best
+
+    /// First fit and best fit over all orders. Gives the orders with the heights of first fit.
+    fn try_orders(&mut self, part: &Instance, target: u64) -> Vec<(u64, Vec<u32>)> {
+        let mut tried = Vec::new();
+        let mut work = 0;
+        for order in orders::all(part) {
+            let offsets = best_fit::place_in_order(part, &order);
+            self.offer(part, &offsets, Planner::BestFit);
+            let offsets = greedy::first_fit(part, &order);
+            self.offer(part, &offsets, Planner::Auto);
+            tried.push((part.height(&offsets), order));
+            work += 2 * (part.len() + part.entries());
+            if self.height <= target || work > ORDERS_WORK {
+                break;
+            }
+        }
+        tried
+    }
+
+    /// Local search over orders, on the buffers of `core`.
+    fn search(
+        &mut self,
+        part: &Instance,
+        inner: &Instance,
+        (core, easy): (&[u32], &[u32]),
+        mut orders: Vec<(u64, Vec<u32>)>,
+        target: u64,
+        moves: u64,
+        budget: &mut Budget,
+    ) {
+        // The best placement, in case best fit made it, then the orders by what they gave.
+        orders.sort_by_key(|&(height, _)| height);
+        orders.insert(0, (self.height, order_of(part, &self.offsets)));
+        orders.truncate(STARTS);
+        // Only buffers of the core have a new number.
+        let mut number = vec![NONE; part.len()];
+        for (new, &old) in (0..).zip(core) {
+            number[old as usize] = new;
+        }
+        let renumber = |&x: &u32| Some(number[x as usize]).filter(|&x| x != NONE);
+        let starts = orders.iter().map(|(_, order)| {
+            let inner = order.iter().filter_map(renumber).map(|x| x as u32);
+            inner.collect::<Vec<u32>>()
+        });
+        let starts: Vec<Vec<u32>> = starts.collect();
+        let mut search = Search::new(inner);
+        let mut left = moves.min(core.len() as u64 * MOVES_PER_BUFFER);
+        for seed in 0.. {
+            if left == 0 || self.height <= target || budget.is_over() {
+                break;
+            }
+            let before = search.work;
+            search.start(&starts[seed as usize % starts.len()]);
+            let moves = (core.len() as u64 * MOVES_PER_START)
+                .min(left)
+                .min(budget.nodes);
+            let tried = search.run(&mut Random::new(seed + 1), target, moves, budget.work);
+            budget.spend(tried, search.work - before);
+            left -= tried;
+            if search.height.max(target) < self.height {
+                let whole = put_back(part, core, easy, search.offsets());
+                self.offer(part, &whole, Planner::Auto);
+            }
+            if tried == 0 {
+                break;
+            }
+        }
+    }
 }

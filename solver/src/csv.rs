@@ -42,9 +42,8 @@ pub use error::{CsvError, Stricter};
 use error::{excerpt, numbered};
 use pieces::{Piece, Window};
 
-use crate::{
-    Buffer, BufferId, Error, Lifetime, Limits, Placement, Planner, Problem, Solution, solve_within,
-};
+use crate::solve::solve_above;
+use crate::{Buffer, BufferId, Error, Lifetime, Limits, Placement, Planner, Problem, Solution};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,23 +125,11 @@ impl Table {
         capacity: Option<u64>,
         limits: &Limits,
     ) -> Result<Solution, CsvError> {
-        let is_exact = self.stricter.is_none();
-        let bound = match is_exact {
-            true => self.live_bytes.max(self.problem.liveness_bound()),
-            false => self.live_bytes,
-        };
-        let enough = match capacity {
-            None => bound,
-            // The answer is known, so any placement will do.
-            Some(capacity) if capacity < bound => u64::MAX,
-            Some(capacity) => capacity,
-        };
-        let solution = solve_within(&self.problem, planner, enough, limits);
+        let solution = solve_above(&self.problem, planner, capacity, self.live_bytes, limits);
         let mut solution = solution.map_err(|error| locate(error, &self.header, &self.rows))?;
-        solution.lower_bound = match is_exact {
-            true => solution.lower_bound.max(bound),
-            false => bound,
-        };
+        if self.stricter.is_some() {
+            solution.lower_bound = self.live_bytes;
+        }
         Ok(solution)
     }
 

@@ -28,6 +28,8 @@
 mod auto;
 mod best_fit;
 mod bound;
+mod budget;
+mod canonical;
 mod check;
 pub mod csv;
 mod error;

@@ -90,28 +90,21 @@ impl core::error::Error for ParsePlannerError {}
 
 /// When to stop a search that has not proven its placement. All but [`Self::time`] is counted, so
 /// that the result does not depend on the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most moves of the local search, over all parts of the problem. 0 turns it off.
-    pub iterations: u64,
-    /// The most nodes of a search tree, over all parts of the problem. 0 turns the search off.
-    pub nodes: u64,
+    /// The most nodes of search trees, over all parts of the problem, or `None` for the planner's
+    /// default. Nodes of large problems, which take longer, count for several.
+    pub nodes: Option<u64>,
     /// The most time, or `None`. With a time limit the result may differ from run to run;
     /// [`Solution::stopped`] tells whether it did stop the search.
     pub time: Option<Duration>,
 }
 
 impl Limits {
-    /// These limits with another number of moves.
-    pub fn with_iterations(mut self, iterations: u64) -> Self {
-        self.iterations = iterations;
-        self
-    }
-
     /// These limits with another number of nodes.
     pub fn with_nodes(mut self, nodes: u64) -> Self {
-        self.nodes = nodes;
+        self.nodes = Some(nodes);
         self
     }
 
@@ -122,22 +115,11 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            iterations: 100_000,
-            nodes: 1_000_000,
-            time: None,
-        }
-    }
-}
-
 /// The limit that ended a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// [`Limits::iterations`] or [`Limits::nodes`], or a limit of the planner's own: the same on
-    /// each machine.
+    /// [`Limits::nodes`], or a limit of the planner's own: the same on each machine.
     Work,
     /// [`Limits::time`].
     Time,
@@ -206,8 +188,10 @@ pub(crate) struct Task<'a> {
     pub(crate) instance: &'a Instance,
     /// No placement is lower.
     pub(crate) bound: u64,
-    /// A placement of this height is good enough: the bound, or the capacity where that is higher.
+    /// A placement of this height is good enough: the bound, or the capacity, which is not lower.
     pub(crate) target: u64,
+    /// Whether the only question is if the target can be reached.
+    pub(crate) decide: bool,
     pub(crate) limits: &'a Limits,
     pub(crate) deadline: Deadline,
 }
@@ -229,7 +213,7 @@ pub(crate) struct Found {
 /// What [`Problem::validate`] finds; [`Error::FixedMisaligned`] and [`Error::FixedConflict`] if no
 /// placement can be right; [`Error::BadPlacement`] if a planner made a mistake.
 pub fn solve(problem: &Problem, planner: Planner, limits: &Limits) -> Result<Solution, Error> {
-    solve_within(problem, planner, 0, limits)
+    solve_above(problem, planner, None, 0, limits)
 }
 
 /// Finds a placement for `problem` that fits into `capacity` bytes; the search ends when it has
@@ -244,42 +228,48 @@ pub fn solve_within(
     capacity: u64,
     limits: &Limits,
 ) -> Result<Solution, Error> {
+    solve_above(problem, planner, Some(capacity), 0, limits)
+}
+
+/// Finds a placement, as low as possible or within a capacity, knowing from elsewhere that none is
+/// below `known_bound` bytes.
+pub(crate) fn solve_above(
+    problem: &Problem,
+    planner: Planner,
+    capacity: Option<u64>,
+    known_bound: u64,
+    limits: &Limits,
+) -> Result<Solution, Error> {
     let deadline = Deadline::after(limits.time);
     let instance = Instance::new(problem)?;
     instance.check_fixed()?;
-    let bound = bound::lower_bound(&instance);
-    let task = Task {
-        instance: &instance,
-        bound,
-        target: bound.max(capacity / instance.unit),
-        limits,
-        deadline,
-    };
-    let fast = |offsets: Vec<u64>| Found {
+    let bound = bound::lower_bound(&instance).max(known_bound.div_ceil(instance.unit));
+    let capacity = capacity.map(|capacity| capacity / instance.unit);
+    let fast = |planner, offsets: Vec<u64>| Found {
         offsets,
         planner,
         bound,
         nodes: 0,
         stopped: None,
     };
+    let task = Task {
+        instance: &instance,
+        bound,
+        target: bound.max(capacity.unwrap_or(0)),
+        decide: capacity.is_some(),
+        limits,
+        deadline,
+    };
     let found = match planner {
-        Planner::Linear => fast(linear::place(&instance)),
-        Planner::Greedy => fast(greedy::place(&instance)),
-        Planner::BestFit => fast(best_fit::place(&instance)),
-        Planner::Exact => {
-            let start = best_fit::place(&instance);
-            let mut budget = crate::exact::Budget::new(limits.nodes, deadline);
-            let (offsets, proven) =
-                crate::exact::improve(&instance, start, task.target, false, &mut budget);
-            Found {
-                offsets,
-                planner,
-                bound: proven.max(bound),
-                nodes: budget.used,
-                stopped: budget.stopped,
-            }
+        // The answer is no, so any placement will do.
+        _ if capacity.is_some_and(|capacity| capacity < bound) => {
+            fast(Planner::Greedy, greedy::place(&instance))
         }
-        Planner::Auto => auto::place(&task),
+        Planner::Linear => fast(planner, linear::place(&instance)),
+        Planner::Greedy => fast(planner, greedy::place(&instance)),
+        Planner::BestFit => fast(planner, best_fit::place(&instance)),
+        Planner::Exact => auto::place(&task, auto::EXACT),
+        Planner::Auto => auto::place(&task, auto::AUTO),
     };
     let placement = instance.placement(&found.offsets);
     if let Some(violation) = check(problem, &placement).into_iter().next() {

@@ -540,7 +540,7 @@ fn random_gaps_point_by_point() {
         assert_eq!(Some(table.live_bytes as i64), live, "{text}");
 
         for &planner in Planner::ALL {
-            let limits = Limits::default().with_iterations(100);
+            let limits = Limits::default().with_nodes(100);
             let solution = table.solve(planner, None, &limits).unwrap();
             let height = solution.placement.height;
             assert!(solution.lower_bound >= table.live_bytes && solution.lower_bound <= height);
@@ -567,7 +567,7 @@ fn ten_thousand_changes() {
         format!("id,lower,upper,size,alignment,hint,gaps,offset\n{rows}"),
         format!("buffer,start,end,size,alignment,hint,gaps,offset\r\n\r\n{rows}"),
     ];
-    let limits = Limits::default().with_iterations(10).with_nodes(10);
+    let limits = Limits::default().with_nodes(10);
     let (mut solved, mut refused) = (0, 0);
     for seed in 0..10_000 {
         let mut random = Random::new(seed);

@@ -11,144 +11,107 @@
 //! (`order`) and other ties, and become longer in rounds. What one run has proven to fail is known
 //! to the next (`memo`).
 
-mod arrays;
 mod memo;
 mod order;
+mod tables;
 mod tree;
 
-use self::arrays::Core;
 use self::order::ORDERS;
 use self::tree::{Allowance, Answer, Tree};
+use crate::budget::Budget;
 use crate::instance::Instance;
-use crate::parts::{parts, peel, put_back};
 use crate::search::Random;
-use crate::solve::{Deadline, Stop};
 
-/// Conflicts and buffers that may be looked at per node on average, so that the nodes of large
-/// problems, which take longer, are fewer.
-const WORK_PER_NODE: u64 = 4_000;
+pub(crate) use self::tables::Tables;
 
 /// Nodes of a run in the first round, per buffer.
 const NODES_PER_BUFFER: u64 = 2;
 
-/// Buffers and conflicts (seen from both sides) of a part at most.
+/// Buffers and conflicts (seen from both sides) at most.
 const MOST_BUFFERS: usize = 10_000;
 const MOST_CONFLICTS: usize = 1 << 22;
 
-/// What is left of the limits.
+/// The search for the lowest placement of one part, between the heights that are of use.
 #[derive(Debug)]
-pub(crate) struct Budget {
-    nodes: u64,
-    work: u64,
-    deadline: Deadline,
-    /// Nodes looked at.
-    pub(crate) used: u64,
-    /// What ended the search.
-    pub(crate) stopped: Option<Stop>,
-}
-
-impl Budget {
-    pub(crate) fn new(nodes: u64, deadline: Deadline) -> Self {
-        Self {
-            nodes,
-            work: nodes.saturating_mul(WORK_PER_NODE),
-            deadline,
-            used: 0,
-            stopped: None,
-        }
-    }
-}
-
-/// Lowers a placement towards `target`, or only decides whether it can be reached. Gives the best
-/// offsets found, and a height below which it is proven that there is none: 0 if nothing is.
-pub(crate) fn improve(
-    instance: &Instance,
-    start: Vec<u64>,
-    target: u64,
-    decide: bool,
-    budget: &mut Budget,
-) -> (Vec<u64>, u64) {
-    let mut offsets = start;
-    let mut bound = 0;
-    let mut target = target;
-    let mut index = Vec::new();
-    for members in parts(instance) {
-        let top = |&x: &u32| offsets[x as usize] + instance.size[x as usize];
-        let height = members.iter().map(top).max().unwrap_or(0);
-        if height <= target {
-            continue;
-        }
-        let part = instance.part(&members, &mut index);
-        let (core, easy) = peel(&part, target);
-        let inner = part.part(&core, &mut index);
-        if inner.len() > MOST_BUFFERS || inner.entries() > MOST_CONFLICTS {
-            budget.stopped = budget.stopped.or(Some(Stop::Work));
-            target = target.max(height);
-            continue;
-        }
-        let arrays = Core::new(&inner);
-        let mut search = Minimise::new(&arrays, height, target);
-        search.run(budget, decide);
-        if search.proven > target {
-            bound = bound.max(search.proven);
-        }
-        if let Some(found) = search.found {
-            let whole = put_back(&part, &core, &easy, &found);
-            for (&x, &offset) in members.iter().zip(&whole) {
-                offsets[x as usize] = offset;
-            }
-        }
-        target = target.max(search.height);
-    }
-    (offsets, bound)
-}
-
-/// The search for the lowest placement of one part.
-struct Minimise<'a> {
-    core: &'a Core,
+pub(crate) struct Exact<'a> {
+    tables: &'a Tables,
     tree: Tree<'a>,
-    /// Nothing below this is proven to exist, or of use.
+    target: u64,
     proven: u64,
-    /// The best height so far.
     height: u64,
     found: Option<Vec<u64>>,
     random: Random,
     rank: Vec<u32>,
 }
 
-impl<'a> Minimise<'a> {
-    fn new(core: &'a Core, height: u64, target: u64) -> Self {
+impl<'a> Exact<'a> {
+    /// What a search needs to know, or `None` if the part is too large for one.
+    pub(crate) fn tables(part: &Instance) -> Option<Tables> {
+        let fits = part.len() <= MOST_BUFFERS && part.entries() <= MOST_CONFLICTS;
+        fits.then(|| Tables::new(part))
+    }
+
+    /// A search for heights from `target` up to but not including `height`.
+    pub(crate) fn new(tables: &'a Tables, target: u64, height: u64) -> Self {
         Self {
-            core,
-            tree: Tree::new(core),
+            tables,
+            tree: Tree::new(tables),
+            target,
             proven: target,
             height,
             found: None,
             random: Random::new(1),
-            rank: (0..core.len() as u32).collect(),
+            rank: (0..tables.len() as u32).collect(),
         }
     }
 
-    fn run(&mut self, budget: &mut Budget, decide: bool) {
-        let target = self.proven;
-        let mut hopeless = target; // below this nothing was found
+    /// The offsets of the lowest placement found, if there is one.
+    pub(crate) fn found(&self) -> Option<&[u64]> {
+        self.found.as_deref()
+    }
+
+    /// It is proven that there is no placement from the target up to but not including this height.
+    pub(crate) fn proven(&self) -> u64 {
+        self.proven
+    }
+
+    /// Whether nothing is left to find.
+    pub(crate) fn is_done(&self) -> bool {
+        self.proven >= self.height
+    }
+
+    /// Takes over a height that was found in another way.
+    pub(crate) fn lower(&mut self, height: u64) {
+        if height < self.height {
+            self.height = height;
+            self.found = None;
+        }
+    }
+
+    /// Searches only for a placement at the target.
+    pub(crate) fn reach_target(&mut self, rounds: u32, budget: &mut Budget) {
+        if !self.is_done() && self.decide(self.target, rounds, budget) == Answer::No {
+            self.proven = self.proven.max(self.target + 1);
+        }
+    }
+
+    /// Searches for lower and lower placements. A capacity is tried in the middle between the
+    /// lowest one that is not known to be hopeless and the lowest placement found. One that takes
+    /// too long counts as hopeless, until nothing else is left; then all are tried again, longer.
+    pub(crate) fn minimise(&mut self, budget: &mut Budget) {
         let mut rounds = 1;
-        let mut capacity = target;
-        while self.proven < self.height && budget.stopped.is_none() {
-            match self.decide(capacity, if decide { u32::MAX } else { rounds }, budget) {
-                Answer::Yes => {}
-                Answer::No => self.proven = capacity + 1,
-                Answer::Unknown => hopeless = capacity + 1,
+        while !self.is_done() && !budget.is_over() {
+            let mut hopeless = self.proven;
+            while hopeless < self.height && !budget.is_over() {
+                let capacity = hopeless + (self.height - 1 - hopeless) / 2;
+                match self.decide(capacity, rounds, budget) {
+                    Answer::Yes => {}
+                    Answer::No => self.proven = capacity + 1,
+                    Answer::Unknown => hopeless = capacity + 1,
+                }
+                hopeless = hopeless.max(self.proven);
             }
-            if decide {
-                break;
-            }
-            hopeless = hopeless.max(self.proven);
-            if hopeless >= self.height {
-                hopeless = self.proven;
-                rounds += 1;
-            }
-            capacity = hopeless + (self.height.saturating_sub(1).saturating_sub(hopeless)) / 2;
+            rounds += 1;
         }
     }
 
@@ -156,12 +119,7 @@ impl<'a> Minimise<'a> {
     fn decide(&mut self, capacity: u64, rounds: u32, budget: &mut Budget) -> Answer {
         for round in 0..rounds {
             for &order in ORDERS {
-                if budget.deadline.passed() {
-                    budget.stopped = Some(Stop::Time);
-                } else if budget.nodes == 0 || budget.work == 0 {
-                    budget.stopped = Some(Stop::Work);
-                }
-                if budget.stopped.is_some() {
+                if budget.is_over() {
                     return Answer::Unknown;
                 }
                 if round > 0 {
@@ -169,27 +127,25 @@ impl<'a> Minimise<'a> {
                         self.rank.swap(i, self.random.below(i + 1));
                     }
                 }
-                let nodes = (NODES_PER_BUFFER * self.core.len() as u64) << round.min(32);
+                let nodes = (NODES_PER_BUFFER * self.tables.len() as u64) << round.min(32);
                 let allowance = Allowance {
                     nodes: nodes.min(budget.nodes),
                     work: budget.work,
                 };
                 let (nodes, work) = (self.tree.nodes, self.tree.work);
                 let answer = self.tree.run(capacity, order, &self.rank, allowance);
-                budget.nodes -= self.tree.nodes - nodes;
-                budget.used += self.tree.nodes - nodes;
-                budget.work = budget.work.saturating_sub(self.tree.work - work);
+                budget.spend(self.tree.nodes - nodes, self.tree.work - work);
                 match answer {
+                    Answer::Unknown => continue,
+                    Answer::No => {}
                     Answer::Yes => {
                         let offsets = self.tree.offsets();
-                        let tops = offsets.iter().zip(&self.core.size).map(|(o, s)| o + s);
-                        self.height = tops.max().unwrap_or(0);
+                        let tops = offsets.iter().zip(&self.tables.size).map(|(o, s)| o + s);
+                        self.height = tops.max().unwrap_or(0).max(self.target);
                         self.found = Some(offsets);
-                        return answer;
                     }
-                    Answer::No => return answer,
-                    Answer::Unknown => {}
                 }
+                return answer;
             }
         }
         Answer::Unknown

@@ -1,6 +1,6 @@
 //! The orders in which the search considers buffers with the same earliest offset.
 
-use super::arrays::Core;
+use super::tables::Tables;
 
 /// What a buffer is measured by, the greatest first.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Order {
     /// stack.
     pub(super) fn key(
         self,
-        core: &Core,
+        core: &Tables,
         x: usize,
         left: &[u64],
         is_left: impl Fn(usize) -> bool,

@@ -17,9 +17,9 @@
 //! After each placement, the cuts of time that no buffer crosses any more split the rest into
 //! groups, solved one by one: if one fails, the others need not be tried again.
 
-use super::arrays::Core;
 use super::memo::{Key, Memo};
 use super::order::Order;
+use super::tables::Tables;
 use crate::instance::NONE;
 
 /// What came of a search.
@@ -84,7 +84,7 @@ pub(super) struct Allowance {
 /// The search, with room to work in that is used again from run to run.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
-    core: &'a Core,
+    core: &'a Tables,
     capacity: u64,
     states: Vec<State>,
     /// Per buffer: the last offset at which it is within the capacity.
@@ -108,7 +108,7 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(core: &'a Core) -> Self {
+    pub(super) fn new(core: &'a Tables) -> Self {
         let n = core.len();
         let state = State {
             est: 0,
@@ -190,6 +190,9 @@ impl<'a> Tree<'a> {
             && !(0..self.core.slack.len()).all(|stack| self.stack_fits(stack))
         {
             return Answer::No;
+        }
+        if self.core.len() == 0 {
+            return Answer::Yes;
         }
         self.groups.extend(0..self.core.len() as u32);
         self.sort(0, self.core.len(), order, rank);

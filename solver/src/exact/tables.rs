@@ -26,7 +26,7 @@ pub(super) struct Edge {
 
 /// The arrays. A buffer is its index in the instance; numbers count units.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(crate) struct Tables {
     pub(super) size: Vec<u64>,
     pub(super) align: Vec<u64>,
     /// The fixed offset or [`NONE`].
@@ -70,7 +70,7 @@ pub(super) struct Entry {
     pub(super) closer: u32,
 }
 
-impl Core {
+impl Tables {
     pub(super) fn new(instance: &Instance) -> Self {
         let n = instance.len();
         let points = cuts(instance);

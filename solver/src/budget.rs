@@ -1,0 +1,60 @@
+//! What the searches of one call may look at, together.
+
+use crate::solve::{Deadline, Stop};
+
+/// Conflicts and buffers that may be looked at per node on average, so that the nodes of large
+/// problems, which take longer, are fewer.
+const WORK_PER_NODE: u64 = 1_000;
+
+/// What is left of the limits.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Nodes of search trees and moves of local search.
+    pub(crate) nodes: u64,
+    /// Conflicts and buffers.
+    pub(crate) work: u64,
+    deadline: Deadline,
+    used: u64,
+    stopped: Option<Stop>,
+}
+
+impl Budget {
+    pub(crate) fn new(nodes: u64, deadline: Deadline) -> Self {
+        Self {
+            nodes,
+            work: nodes.saturating_mul(WORK_PER_NODE),
+            deadline,
+            used: 0,
+            stopped: None,
+        }
+    }
+
+    /// Takes off what was looked at.
+    pub(crate) fn spend(&mut self, nodes: u64, work: u64) {
+        self.nodes = self.nodes.saturating_sub(nodes);
+        self.work = self.work.saturating_sub(work);
+        self.used += nodes;
+    }
+
+    /// Whether nothing is left, or the time is over.
+    pub(crate) fn is_over(&mut self) -> bool {
+        if self.stopped.is_none() {
+            if self.deadline.passed() {
+                self.stopped = Some(Stop::Time);
+            } else if self.nodes == 0 || self.work == 0 {
+                self.stopped = Some(Stop::Work);
+            }
+        }
+        self.stopped.is_some()
+    }
+
+    /// Nodes and moves looked at.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// What ended a search.
+    pub(crate) fn stopped(&self) -> Option<Stop> {
+        self.stopped
+    }
+}
