@@ -518,8 +518,8 @@ fn options_text(options: &Options) -> String {
     if options.solver != defaults.solver {
         text.push_str(&format!(" solver={}", options.solver));
     }
-    if options.limits.nodes != defaults.limits.nodes {
-        text.push_str(&format!(" node-limit={}", options.limits.nodes));
+    if let Some(nodes) = options.limits.nodes {
+        text.push_str(&format!(" node-limit={nodes}"));
     }
     if let Some(time) = options.limits.time {
         text.push_str(&format!(" time-limit={}", time.as_secs_f64()));

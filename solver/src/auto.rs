@@ -59,7 +59,7 @@ pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
     let mut index = Vec::new();
     let order = canonical::order(given);
     let instance = given.part(&order, &mut index);
-    let mut budget = Budget::new(task.limits.nodes.unwrap_or(nodes), task.deadline);
+    let mut budget = Budget::new(task.nodes(nodes), task.deadline);
     let mut offsets = greedy::place(&instance);
     let mut planner = Planner::Greedy;
     // Nothing is won by a part below what the fixed buffers or another part need.

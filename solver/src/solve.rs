@@ -93,8 +93,9 @@ impl core::error::Error for ParsePlannerError {}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most nodes of search trees, over all parts of the problem, or `None` for the planner's
-    /// default. Nodes of large problems, which take longer, count for several.
+    /// The most nodes of search trees and moves of local search, over all parts of the problem.
+    /// Nodes of large problems, which take longer, count for several. `None`: about a tenth of a
+    /// second for `auto`, some seconds for `exact`; with [`Self::time`], as many as that allows.
     pub nodes: Option<u64>,
     /// The most time, or `None`. With a time limit the result may differ from run to run;
     /// [`Solution::stopped`] tells whether it did stop the search.
@@ -194,6 +195,17 @@ pub(crate) struct Task<'a> {
     pub(crate) decide: bool,
     pub(crate) limits: &'a Limits,
     pub(crate) deadline: Deadline,
+}
+
+impl Task<'_> {
+    /// The most nodes, for a planner with this default.
+    pub(crate) fn nodes(&self, default: u64) -> u64 {
+        match (self.limits.nodes, self.limits.time) {
+            (Some(nodes), _) => nodes,
+            (None, Some(_)) => u64::MAX,
+            (None, None) => default,
+        }
+    }
 }
 
 /// What a planner found, in units of the instance.

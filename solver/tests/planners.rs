@@ -635,11 +635,7 @@ fn problem_files() {
         let problem = csv::parse(&text).unwrap().problem;
         assert_eq!(greedy(&problem).unwrap().height, greedy_height, "{name}");
         assert_eq!(problem.liveness_bound(), bound, "{name}");
-        match solve(
-            &problem,
-            Planner::Auto,
-            &Limits::default().with_nodes(3000),
-        ) {
+        match solve(&problem, Planner::Auto, &Limits::default().with_nodes(3000)) {
             Ok(solution) => assert!(solution.optimal(), "{name}: {}", solution.placement.height),
             Err(error) => assert!(
                 name == "fixed" && is_contradiction(&error),

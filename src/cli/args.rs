@@ -63,10 +63,11 @@ pub(super) struct SearchArgs {
     /// that fits; ilp: an integer program, for some twenty buffers; exact: a search that proves its result
     #[arg(long, default_value_t = Planner::Auto, value_name = "SOLVER")]
     pub(super) solver: Planner,
-    /// End a search that has looked at this many nodes
-    #[arg(long, default_value_t = Limits::default().nodes, value_name = "N")]
-    pub(super) node_limit: u64,
-    /// End a search after this time too; where it strikes, results may differ from run to run
+    /// End a search that has looked at this many nodes [default: about a tenth of a second for
+    /// auto, some seconds for exact and ilp; none with --time-limit]
+    #[arg(long, value_name = "N")]
+    pub(super) node_limit: Option<u64>,
+    /// End a search after this time; where it strikes, results may differ from run to run
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) time_limit: Option<Duration>,
 }
@@ -74,11 +75,10 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// The limits that the flags ask for.
     pub(super) fn limits(&self) -> Limits {
-        let limits = Limits::default().with_nodes(self.node_limit);
-        match self.time_limit {
-            Some(time) => limits.with_time(time),
-            None => limits,
-        }
+        let mut limits = Limits::default();
+        limits.nodes = self.node_limit;
+        limits.time = self.time_limit;
+        limits
     }
 }
 
