@@ -12,31 +12,39 @@
 //! ```
 //! The target is the lower bound, or the capacity that is asked for.
 
+use std::borrow::Cow;
+
 use crate::budget::Budget;
 use crate::exact::Exact;
-use crate::instance::{Instance, NONE};
+use crate::instance::Instance;
 use crate::parts::{parts, peel, put_back};
 use crate::search::{Random, Search, order_of};
 use crate::solve::{Found, Planner, Task};
 use crate::{best_fit, canonical, greedy, orders};
 
 /// The nodes of `auto`: about a tenth of a second.
-pub(crate) const AUTO: u64 = 60_000;
+pub(crate) const AUTO: u64 = 100_000;
 
 /// The nodes of `exact`: some seconds.
 pub(crate) const EXACT: u64 = 5_000_000;
 
 /// Conflicts that may be looked at before no further orders are tried.
-const ORDERS_WORK: usize = 1 << 25;
+const ORDERS_WORK: usize = 1 << 24;
 
 /// Rounds of the exact search before local search.
-const FIRST_ROUNDS: u32 = 2;
+const FIRST_ROUNDS: u32 = 1;
 
 /// Moves of one local search, per buffer, before the next one starts from another order.
 const MOVES_PER_START: u64 = 150;
 
 /// Moves of all local searches of one part, per buffer: a few buffers have few orders.
 const MOVES_PER_BUFFER: u64 = 1_000;
+
+/// Local search gets one of this many parts of the limits.
+const SEARCH_SHARE: u64 = 3;
+
+/// A conflict that local search looks at takes as long as this many that a search tree looks at.
+const SEARCH_WORK: u64 = 10;
 
 /// Orders from which local search starts, in turn.
 const STARTS: usize = 4;
@@ -69,7 +77,7 @@ pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
         if members.iter().map(top).max() <= Some(target) {
             continue;
         }
-        let part = instance.part(&members, &mut index);
+        let part = instance.cut(&members, &mut index);
         let start: Vec<u64> = members.iter().map(|&x| offsets[x as usize]).collect();
         let mut best = Best {
             height: part.height(&start),
@@ -130,38 +138,32 @@ impl Best {
         if self.height <= target || budget.is_over() {
             return target;
         }
-        let mut index = Vec::new();
-        let (core, easy) = peel(part, target);
-        let inner = part.part(&core, &mut index);
-        let Some(tables) = Exact::tables(&inner) else {
-            self.search(
-                part,
-                &inner,
-                (&core, &easy),
-                orders,
-                target,
-                u64::MAX,
-                budget,
-            );
+        let core = Core::of(part, target);
+        let tables = Exact::tables(&core.inner);
+        let mut exact = tables.as_ref().map(|t| Exact::new(t, target, self.height));
+        if let Some(exact) = &mut exact {
+            exact.reach_target(0..FIRST_ROUNDS, budget);
+        }
+        // Where the separations are the sizes, the exact search finds more in the same time.
+        if exact
+            .as_ref()
+            .is_none_or(|e| !e.is_done() && !part.is_plain())
+        {
+            let mut share = budget.share(SEARCH_SHARE, SEARCH_WORK);
+            self.search(&core, orders, target, &mut share);
+            budget.take_back(&share, SEARCH_SHARE, SEARCH_WORK);
+        }
+        let Some(mut exact) = exact else {
+            budget.give_up(); // too large
             return target;
         };
-        let mut exact = Exact::new(&tables, target, self.height);
-        exact.reach_target(FIRST_ROUNDS, budget);
-        if !exact.is_done() {
-            // Where the separations are the sizes, the exact search finds more in the same time.
-            if !inner.is_plain() {
-                let moves = budget.nodes / 3;
-                self.search(part, &inner, (&core, &easy), orders, target, moves, budget);
-                exact.lower(self.height);
-            }
-            match decide {
-                true => exact.reach_target(u32::MAX, budget),
-                false => exact.minimise(budget),
-            }
+        exact.lower(self.height);
+        match decide {
+            true => exact.reach_target(FIRST_ROUNDS..u32::MAX, budget),
+            false => exact.minimise(FIRST_ROUNDS, budget),
         }
         if let Some(offsets) = exact.found() {
-            let whole = put_back(part, &core, &easy, offsets);
-            self.offer(part, &whole, Planner::Exact);
+            self.offer(part, &core.put_back(offsets), Planner::Exact);
         }
         exact.proven()
     }
@@ -184,53 +186,74 @@ impl Best {
         tried
     }
 
-    /// Local search over orders, on the buffers of `core`.
+    /// Local search over orders, on the buffers of the core.
     fn search(
         &mut self,
-        part: &Instance,
-        inner: &Instance,
-        (core, easy): (&[u32], &[u32]),
+        core: &Core<'_>,
         mut orders: Vec<(u64, Vec<u32>)>,
         target: u64,
-        moves: u64,
         budget: &mut Budget,
     ) {
         // The best placement, in case best fit made it, then the orders by what they gave.
         orders.sort_by_key(|&(height, _)| height);
-        orders.insert(0, (self.height, order_of(part, &self.offsets)));
+        orders.insert(0, (self.height, order_of(core.whole, &self.offsets)));
         orders.truncate(STARTS);
-        // Only buffers of the core have a new number.
-        let mut number = vec![NONE; part.len()];
-        for (new, &old) in (0..).zip(core) {
-            number[old as usize] = new;
-        }
-        let renumber = |&x: &u32| Some(number[x as usize]).filter(|&x| x != NONE);
-        let starts = orders.iter().map(|(_, order)| {
-            let inner = order.iter().filter_map(renumber).map(|x| x as u32);
-            inner.collect::<Vec<u32>>()
-        });
-        let starts: Vec<Vec<u32>> = starts.collect();
-        let mut search = Search::new(inner);
-        let mut left = moves.min(core.len() as u64 * MOVES_PER_BUFFER);
-        for seed in 0.. {
-            if left == 0 || self.height <= target || budget.is_over() {
-                break;
-            }
+        let starts: Vec<Vec<u32>> = orders.iter().map(|(_, order)| core.order(order)).collect();
+        let mut search = Search::new(&core.inner);
+        let mut left = core.inner.len() as u64 * MOVES_PER_BUFFER;
+        let mut seed = 0;
+        while left > 0 && self.height > target && !budget.is_over() {
             let before = search.work;
             search.start(&starts[seed as usize % starts.len()]);
-            let moves = (core.len() as u64 * MOVES_PER_START)
-                .min(left)
-                .min(budget.nodes);
-            let tried = search.run(&mut Random::new(seed + 1), target, moves, budget.work);
+            seed += 1;
+            let moves = core.inner.len() as u64 * MOVES_PER_START;
+            let moves = moves.min(left).min(budget.nodes);
+            let tried = search.run(&mut Random::new(seed), target, moves, budget.work);
             budget.spend(tried, search.work - before);
             left -= tried;
             if search.height.max(target) < self.height {
-                let whole = put_back(part, core, easy, search.offsets());
-                self.offer(part, &whole, Planner::Auto);
+                self.offer(core.whole, &core.put_back(search.offsets()), Planner::Auto);
             }
             if tried == 0 {
                 break;
             }
         }
+    }
+}
+
+/// What is worth a search of a part.
+struct Core<'a> {
+    whole: &'a Instance,
+    /// The buffers that are searched, and the part made of them.
+    members: Vec<u32>,
+    inner: Cow<'a, Instance>,
+    /// Those that fit below the target anyway.
+    easy: Vec<u32>,
+}
+
+impl<'a> Core<'a> {
+    fn of(whole: &'a Instance, target: u64) -> Self {
+        let (members, easy) = peel(whole, target);
+        Self {
+            whole,
+            inner: whole.cut(&members, &mut Vec::new()),
+            members,
+            easy,
+        }
+    }
+
+    /// The placement of the whole part.
+    fn put_back(&self, offsets: &[u64]) -> Vec<u64> {
+        put_back(self.whole, &self.members, &self.easy, offsets)
+    }
+
+    /// An order of the whole part as one of the core.
+    fn order(&self, order: &[u32]) -> Vec<u32> {
+        let mut number = vec![u32::MAX; self.whole.len()];
+        for (new, &old) in (0..).zip(&self.members) {
+            number[old as usize] = new;
+        }
+        let inner = order.iter().map(|&x| number[x as usize]);
+        inner.filter(|&x| x != u32::MAX).collect()
     }
 }

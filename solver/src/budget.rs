@@ -4,7 +4,7 @@ use crate::solve::{Deadline, Stop};
 
 /// Conflicts and buffers that may be looked at per node on average, so that the nodes of large
 /// problems, which take longer, are fewer.
-const WORK_PER_NODE: u64 = 1_000;
+const WORK_PER_NODE: u64 = 400;
 
 /// What is left of the limits.
 #[derive(Debug)]
@@ -34,6 +34,30 @@ impl Budget {
         self.nodes = self.nodes.saturating_sub(nodes);
         self.work = self.work.saturating_sub(work);
         self.used += nodes;
+    }
+
+    /// A part of what is left for a search that takes `cost` times as long for what it looks at.
+    pub(crate) fn share(&self, divisor: u64, cost: u64) -> Self {
+        Self {
+            nodes: self.nodes / divisor,
+            work: self.work / divisor / cost,
+            used: 0,
+            ..*self
+        }
+    }
+
+    /// Takes off what was looked at of a share.
+    pub(crate) fn take_back(&mut self, share: &Self, divisor: u64, cost: u64) {
+        let work = (self.work / divisor / cost).saturating_sub(share.work);
+        self.spend(share.used, work.saturating_mul(cost));
+        if share.stopped == Some(Stop::Time) {
+            self.stopped = share.stopped;
+        }
+    }
+
+    /// Notes that the problem is too large for what could still be done.
+    pub(crate) fn give_up(&mut self) {
+        self.stopped = self.stopped.or(Some(Stop::Work));
     }
 
     /// Whether nothing is left, or the time is over.

@@ -4,13 +4,15 @@
 //! until each offset is 0, a fixed offset, or an aligned sum of separations, so if all of those are
 //! multiples of a unit (usually 16 bytes), then some best placement is as well.
 
+use std::borrow::Cow;
+
 use crate::{BufferId, Error, Placement, Problem};
 
 /// Marks a buffer that has no fixed offset, or no offset yet.
 pub(crate) const NONE: u64 = u64::MAX;
 
 /// The arrays of a problem. A buffer is its index; sizes and offsets count `unit` bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Instance {
     /// Bytes per unit, at least 1.
     pub(crate) unit: u64,
@@ -89,6 +91,14 @@ impl Instance {
         }
         instance.scale();
         Ok(instance)
+    }
+
+    /// As [`Self::part`], for members in ascending order. The whole is not copied.
+    pub(crate) fn cut(&self, members: &[u32], index: &mut Vec<u32>) -> Cow<'_, Self> {
+        match members.len() == self.len() {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(self.part(members, index)),
+        }
     }
 
     /// The part of the problem with these buffers, which become `0..members.len()`. `index` is

@@ -16,6 +16,8 @@ mod order;
 mod tables;
 mod tree;
 
+use ::core::ops::Range;
+
 use self::order::ORDERS;
 use self::tree::{Allowance, Answer, Tree};
 use crate::budget::Budget;
@@ -89,35 +91,38 @@ impl<'a> Exact<'a> {
     }
 
     /// Searches only for a placement at the target.
-    pub(crate) fn reach_target(&mut self, rounds: u32, budget: &mut Budget) {
+    pub(crate) fn reach_target(&mut self, rounds: Range<u32>, budget: &mut Budget) {
         if !self.is_done() && self.decide(self.target, rounds, budget) == Answer::No {
             self.proven = self.proven.max(self.target + 1);
         }
     }
 
-    /// Searches for lower and lower placements. A capacity is tried in the middle between the
-    /// lowest one that is not known to be hopeless and the lowest placement found. One that takes
-    /// too long counts as hopeless, until nothing else is left; then all are tried again, longer.
-    pub(crate) fn minimise(&mut self, budget: &mut Budget) {
-        let mut rounds = 1;
-        while !self.is_done() && !budget.is_over() {
+    /// Searches for lower and lower placements, in sweeps from round `from` on. A sweep tries the
+    /// lowest capacity that is open, then one in the middle between the lowest one that is not
+    /// known to be hopeless and the lowest placement found, and so on. One that takes longer than
+    /// a round counts as hopeless for the rest of the sweep.
+    pub(crate) fn minimise(&mut self, from: u32, budget: &mut Budget) {
+        for round in from.. {
             let mut hopeless = self.proven;
-            while hopeless < self.height && !budget.is_over() {
-                let capacity = hopeless + (self.height - 1 - hopeless) / 2;
-                match self.decide(capacity, rounds, budget) {
+            let mut capacity = self.proven;
+            while !self.is_done() && hopeless < self.height && !budget.is_over() {
+                match self.decide(capacity, round..round + 1, budget) {
                     Answer::Yes => {}
                     Answer::No => self.proven = capacity + 1,
                     Answer::Unknown => hopeless = capacity + 1,
                 }
                 hopeless = hopeless.max(self.proven);
+                capacity = hopeless + self.height.saturating_sub(hopeless + 1) / 2;
             }
-            rounds += 1;
+            if self.is_done() || budget.is_over() {
+                break;
+            }
         }
     }
 
     /// Runs over all orders, in rounds, each with twice the nodes of the one before.
-    fn decide(&mut self, capacity: u64, rounds: u32, budget: &mut Budget) -> Answer {
-        for round in 0..rounds {
+    fn decide(&mut self, capacity: u64, rounds: Range<u32>, budget: &mut Budget) -> Answer {
+        for round in rounds {
             for &order in ORDERS {
                 if budget.is_over() {
                     return Answer::Unknown;

@@ -339,13 +339,9 @@ fn spans(instance: &Instance, points: &[i32]) -> (Vec<u32>, Vec<u32>) {
         first.push(from.min(end));
         last.push(until.saturating_sub(1).clamp(from.min(end), end));
     }
-    for x in 0..n {
-        for &y in instance.neighbours(x) {
-            let y = y as usize;
-            if last[x] < first[y] {
-                last[x] = first[y];
-            }
-        }
+    for (x, last) in last.iter_mut().enumerate() {
+        let others = instance.neighbours(x).iter().map(|&y| first[y as usize]);
+        *last = others.fold(*last, u32::max);
     }
     (first, last)
 }
