@@ -180,6 +180,70 @@ pub fn all_at_once(count: usize, seed: u64) -> Result<Problem, Error> {
     )
 }
 
+/// Buffers with random sizes of which no two are alive at once.
+///
+/// # Errors
+/// As [`Problem::from_lifetimes`].
+pub fn apart(count: usize, seed: u64) -> Result<Problem, Error> {
+    let mut random = Random::new(seed);
+    let buffers = (0..count as i32).map(|at| {
+        let size = 16 * (1 + random.below(4096) as u64);
+        Buffer::new(size, Lifetime::new(at, at))
+    });
+    Problem::from_lifetimes(buffers.collect())
+}
+
+/// Large problems, to measure time and memory with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Large {
+    /// A [`chain`] of 5,000 buffers.
+    Chain,
+    /// 5,000 buffers [`apart`].
+    Apart,
+    /// 2,000 buffers [`all_at_once`].
+    AtOnce,
+    /// 300 random [`intervals`], about fifty of them alive at once: hard to prove.
+    Intervals,
+}
+
+impl Large {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Chain, Self::Apart, Self::AtOnce, Self::Intervals];
+
+    /// A name of one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chain => "chain",
+            Self::Apart => "apart",
+            Self::AtOnce => "at-once",
+            Self::Intervals => "intervals",
+        }
+    }
+
+    /// The problem, always the same.
+    ///
+    /// # Errors
+    /// None is known: the numbers are fixed.
+    pub fn problem(self) -> Result<Problem, Error> {
+        match self {
+            Self::Chain => chain(5_000, 1),
+            Self::Apart => apart(5_000, 1),
+            Self::AtOnce => all_at_once(2_000, 1),
+            Self::Intervals => {
+                let shape = Shape {
+                    buffers: 300,
+                    times: 300,
+                    longest: 100,
+                    largest: 1000,
+                    step: 16,
+                    ..Shape::default()
+                };
+                intervals(&shape, 1)
+            }
+        }
+    }
+}
+
 /// The same problem with its buffers in another order, and for each new id the old one.
 pub fn shuffled(buffers: &[Buffer], seed: u64) -> (Vec<Buffer>, Vec<BufferId>) {
     let mut random = Random::new(seed);

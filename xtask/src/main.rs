@@ -1,6 +1,7 @@
 //! Chores of this repository, run as `cargo xtask <command>`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ usage: cargo xtask <command>
 commands:
   schema           write schema/src/generated.rs from schema/tflite.fbs
   schema --check   fail if the committed file is not what that would write
+  bench [OPTION]   measure the planners and write doc/BENCHMARKS.md;
+                   --help lists the options
 
 environment:
   FLATC            the flatc to use; without it, one is built from xtask/flatc
@@ -23,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match args.as_slice() {
         ["schema"] => schema::run(&root(), schema::Mode::Write),
         ["schema", "--check"] => schema::run(&root(), schema::Mode::Check),
+        ["bench", options @ ..] => bench::run(options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

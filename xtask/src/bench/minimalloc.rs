@@ -1,0 +1,51 @@
+//! MiniMalloc, measured by its own clock.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use arenaplan_benches::Named;
+
+/// The most time that it is given, in seconds.
+pub(crate) const MOST: u64 = 60;
+
+/// The seconds in which it finds a placement, or `None` if it does not. They do not include reading the file.
+pub(crate) fn run(program: &Path, problem: &Named, capacity: u64) -> Result<Option<f64>, String> {
+    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", program.display());
+    let mut child = Command::new(program)
+        .arg(format!("--capacity={capacity}"))
+        .arg(format!("--timeout={MOST}s"))
+        .args(["--input=/dev/stdin", "--output=/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| wrong(&e))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let sent = stdin.write_all(problem.text.as_bytes());
+        sent.map_err(|e| wrong(&e))?;
+    }
+    let output = child.wait_with_output().map_err(|e| wrong(&e))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let Some(seconds) = elapsed(&said) else {
+        return Err(wrong(&format!("it does not tell its time, but {said:?}")));
+    };
+    Ok(output.status.success().then_some(seconds))
+}
+
+/// `0.397` out of a line `Elapsed time 0.397s`.
+fn elapsed(said: &str) -> Option<f64> {
+    let line = said.lines().find_map(|l| l.strip_prefix("Elapsed time "))?;
+    line.strip_suffix('s')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_time() {
+        assert_eq!(elapsed("Warning\nElapsed time 0.397s\n"), Some(0.397));
+        assert_eq!(elapsed("Opening file x failed.\n"), None);
+    }
+}
