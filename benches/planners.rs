@@ -1,4 +1,4 @@
-//! `cargo bench`: each planner on problems that it ends with quickly.
+//! `cargo bench -p arenaplan-benches`: each planner on problems that it ends with quickly.
 #![allow(clippy::print_stderr, missing_docs, reason = "a program that talks")]
 
 use core::time::Duration;

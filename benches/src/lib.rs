@@ -1,4 +1,4 @@
-//! The problems on which planners are measured, for `cargo bench` and the tables of doc/BENCHMARKS.md.
+//! The problems on which planners are measured, for `cargo bench -p arenaplan-benches` and the tables of doc/BENCHMARKS.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};

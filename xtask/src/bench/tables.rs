@@ -21,7 +21,7 @@ pub(crate) fn page(options: &Options) -> Result<String, String> {
          - {}\n\n\
          Each figure is from a process of its own, which has one thread. Heights and bounds are in bytes; it is proved\n\
          that no placement is lower than the bound. *Nodes* are those of the search. *Seconds* are for all of the way\n\
-         from a table to offsets that have passed the checker. `cargo bench` measures the planners alone.\n",
+         from a table to offsets that have passed the checker. `cargo bench -p arenaplan-benches` measures the planners alone.\n",
         options.command(),
         machine::date(),
         machine::version(&root()),
