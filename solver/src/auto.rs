@@ -51,6 +51,17 @@ const STARTS: usize = 4;
 
 /// The best placement found, and what is known about it. Never above the greedy planner's.
 pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
+    by_parts(task, nodes, Best::improve)
+}
+
+/// The same with another way to lower the placement of a part: given are the part, the target,
+/// whether the only question is if that can be reached, and the limits; it gives a height below
+/// which it is proven, or of no use, that there is no placement.
+pub(crate) fn by_parts(
+    task: &Task<'_>,
+    nodes: u64,
+    improve: impl Fn(&mut Best, &Instance, u64, bool, &mut Budget) -> u64,
+) -> Found {
     let given = task.instance;
     let plain = greedy::place(given);
     let plain_height = given.height(&plain);
@@ -84,7 +95,7 @@ pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
             offsets: start,
             planner: Planner::Greedy,
         };
-        let proven = best.improve(&part, target, task.decide, &mut budget);
+        let proven = improve(&mut best, &part, target, task.decide, &mut budget);
         if proven > target {
             found.bound = found.bound.max(proven);
         }
@@ -113,14 +124,14 @@ pub(crate) fn place(task: &Task<'_>, nodes: u64) -> Found {
 }
 
 /// The best placement of a part so far.
-struct Best {
-    offsets: Vec<u64>,
-    height: u64,
+pub(crate) struct Best {
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) height: u64,
     planner: Planner,
 }
 
 impl Best {
-    fn offer(&mut self, instance: &Instance, offsets: &[u64], planner: Planner) {
+    pub(crate) fn offer(&mut self, instance: &Instance, offsets: &[u64], planner: Planner) {
         let height = instance.height(offsets);
         if height < self.height {
             *self = Self {
@@ -149,9 +160,7 @@ impl Best {
             .as_ref()
             .is_none_or(|e| !e.is_done() && !part.is_plain())
         {
-            let mut share = budget.share(SEARCH_SHARE, SEARCH_WORK);
-            self.search(&core, orders, target, &mut share);
-            budget.take_back(&share, SEARCH_SHARE, SEARCH_WORK);
+            self.search_a_while(&core, orders, target, budget);
         }
         let Some(mut exact) = exact else {
             budget.give_up(); // too large
@@ -169,7 +178,7 @@ impl Best {
     }
 
     /// First fit and best fit over all orders. Gives the orders with the heights of first fit.
-    fn try_orders(&mut self, part: &Instance, target: u64) -> Vec<(u64, Vec<u32>)> {
+    pub(crate) fn try_orders(&mut self, part: &Instance, target: u64) -> Vec<(u64, Vec<u32>)> {
         let mut tried = Vec::new();
         let mut work = 0;
         for order in orders::all(part) {
@@ -184,6 +193,19 @@ impl Best {
             }
         }
         tried
+    }
+
+    /// Local search with its share of the limits.
+    pub(crate) fn search_a_while(
+        &mut self,
+        core: &Core<'_>,
+        orders: Vec<(u64, Vec<u32>)>,
+        target: u64,
+        budget: &mut Budget,
+    ) {
+        let mut share = budget.share(SEARCH_SHARE, SEARCH_WORK);
+        self.search(core, orders, target, &mut share);
+        budget.take_back(&share, SEARCH_SHARE, SEARCH_WORK);
     }
 
     /// Local search over orders, on the buffers of the core.
@@ -222,17 +244,17 @@ impl Best {
 }
 
 /// What is worth a search of a part.
-struct Core<'a> {
+pub(crate) struct Core<'a> {
     whole: &'a Instance,
     /// The buffers that are searched, and the part made of them.
-    members: Vec<u32>,
-    inner: Cow<'a, Instance>,
+    pub(crate) members: Vec<u32>,
+    pub(crate) inner: Cow<'a, Instance>,
     /// Those that fit below the target anyway.
     easy: Vec<u32>,
 }
 
 impl<'a> Core<'a> {
-    fn of(whole: &'a Instance, target: u64) -> Self {
+    pub(crate) fn of(whole: &'a Instance, target: u64) -> Self {
         let (members, easy) = peel(whole, target);
         Self {
             whole,
@@ -243,7 +265,7 @@ impl<'a> Core<'a> {
     }
 
     /// The placement of the whole part.
-    fn put_back(&self, offsets: &[u64]) -> Vec<u64> {
+    pub(crate) fn put_back(&self, offsets: &[u64]) -> Vec<u64> {
         put_back(self.whole, &self.members, &self.easy, offsets)
     }
 

@@ -1,5 +1,7 @@
 //! What the searches of one call may look at, together.
 
+use std::time::Duration;
+
 use crate::solve::{Deadline, Stop};
 
 /// Conflicts and buffers that may be looked at per node on average, so that the nodes of large
@@ -70,6 +72,11 @@ impl Budget {
             }
         }
         self.stopped.is_some()
+    }
+
+    /// The time left, if there is a limit.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.deadline.left()
     }
 
     /// Nodes and moves looked at.

@@ -38,6 +38,7 @@ mod gaps;
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;
 mod greedy;
+mod ilp;
 mod instance;
 mod linear;
 mod orders;

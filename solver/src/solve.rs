@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::check::check;
 use crate::instance::Instance;
 use crate::{Error, Placement, Problem};
-use crate::{auto, best_fit, bound, greedy, linear};
+use crate::{auto, best_fit, bound, greedy, ilp, linear};
 
 /// A way to find a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +22,9 @@ pub enum Planner {
     /// A search that ends with the lowest placement and the proof that there is no lower one, or at
     /// a limit with the best found and a lower bound.
     Exact,
+    /// The fast planners and local search, then an integer program: the same as `Exact` for some
+    /// twenty buffers, in another way. Larger problems are left as they are.
+    Ilp,
     /// All of the fast planners over several orders, then local search, until the height is proven
     /// or the [`Limits`] are reached. Never above `Greedy`. The default.
     #[default]
@@ -35,16 +38,18 @@ impl Planner {
         Self::Greedy,
         Self::BestFit,
         Self::Exact,
+        Self::Ilp,
         Self::Auto,
     ];
 
-    /// The name: `linear`, `greedy`, `best-fit` or `auto`.
+    /// The name: `linear`, `greedy`, `best-fit`, `exact`, `ilp` or `auto`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
             Self::Greedy => "greedy",
             Self::BestFit => "best-fit",
             Self::Exact => "exact",
+            Self::Ilp => "ilp",
             Self::Auto => "auto",
         }
     }
@@ -95,7 +100,7 @@ impl core::error::Error for ParsePlannerError {}
 pub struct Limits {
     /// The most nodes of search trees and moves of local search, over all parts of the problem.
     /// Nodes of large problems, which take longer, count for several. `None`: about a tenth of a
-    /// second for `auto`, some seconds for `exact`; with [`Self::time`], as many as that allows.
+    /// second for `auto`, some seconds for `exact` and `ilp`; with [`Self::time`], as many as that allows.
     pub nodes: Option<u64>,
     /// The most time, or `None`. With a time limit the result may differ from run to run;
     /// [`Solution::stopped`] tells whether it did stop the search.
@@ -131,7 +136,7 @@ pub enum Stop {
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    fn after(time: Option<Duration>) -> Self {
+    pub(crate) fn after(time: Option<Duration>) -> Self {
         Self(time.and_then(|time| Instant::now().checked_add(time)))
     }
 
@@ -281,6 +286,7 @@ pub(crate) fn solve_above(
         Planner::Greedy => fast(planner, greedy::place(&instance)),
         Planner::BestFit => fast(planner, best_fit::place(&instance)),
         Planner::Exact => auto::place(&task, auto::EXACT),
+        Planner::Ilp => ilp::place(&task),
         Planner::Auto => auto::place(&task, auto::AUTO),
     };
     let placement = instance.placement(&found.offsets);

@@ -90,7 +90,9 @@ fn verify_against_brute_force(problem: &Problem, what: &str) -> bool {
         let height = solution.placement.height;
         match planner {
             Planner::Exact => assert_eq!((height, solution.lower_bound), (best, best), "{what}"),
-            Planner::Auto => assert!((bound..=best).contains(&solution.lower_bound), "{what}"),
+            Planner::Auto | Planner::Ilp => {
+                assert!((bound..=best).contains(&solution.lower_bound), "{what}");
+            }
             _ => assert_eq!(solution.lower_bound, bound, "{what}"),
         }
         assert!(
@@ -103,7 +105,7 @@ fn verify_against_brute_force(problem: &Problem, what: &str) -> bool {
             .zip(&solution.placement.offsets)
             .map(|((_, b), o)| o + b.size);
         assert_eq!(height, tops.max().unwrap_or(0), "{what}: {planner}");
-        if planner == Planner::Auto {
+        if matches!(planner, Planner::Auto | Planner::Ilp) {
             assert!(height <= first.as_ref().unwrap().placement.height, "{what}");
         }
     }
@@ -573,7 +575,7 @@ fn planners_have_names() {
     let error = "fastest".parse::<Planner>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no planner is called \"fastest\", expected one of linear, greedy, best-fit, exact, auto"
+        "no planner is called \"fastest\", expected one of linear, greedy, best-fit, exact, ilp, auto"
     );
 }
 
