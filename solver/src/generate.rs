@@ -94,6 +94,32 @@ pub fn overlaps(shape: &Shape, seed: u64) -> Result<Problem, Error> {
     Ok(problem)
 }
 
+/// The buffers of [`buffers`], and more of them, alignment 1 and not fixed, so that as many bytes
+/// are alive at each point in time: a placement at the liveness bound has no hole anywhere. Most
+/// problems made of them have none, which is hard to prove.
+pub fn filled(shape: &Shape, seed: u64) -> Vec<Buffer> {
+    let mut filled = buffers(shape, seed);
+    let alive = |filled: &[Buffer], time: i32| {
+        let now = Lifetime::new(time, time);
+        let alive = filled.iter().filter(|b| b.lifetime.overlaps(now));
+        alive.map(|b| b.size).sum::<u64>()
+    };
+    let most = (0..shape.times).map(|time| alive(&filled, time)).max();
+    let most = most.unwrap_or(0);
+    for first in 0..shape.times {
+        let missing = most - alive(&filled, first);
+        if missing > 0 {
+            // As long as it does not make any point higher than the highest.
+            let mut last = first;
+            while last + 1 < shape.times && alive(&filled, last + 1) + missing <= most {
+                last += 1;
+            }
+            filled.push(Buffer::new(missing, Lifetime::new(first, last)));
+        }
+    }
+    filled
+}
+
 /// A chain as in a network without branches, with a skip connection now and then: each buffer is
 /// alive until the next one is written, some a few steps longer.
 ///

@@ -1,7 +1,9 @@
-//! Exhaustive search for small problems, which shares nothing with the planners, for all test files.
+//! Exhaustive searches for small problems, which share nothing with the planners, for all test files.
 
 // Each test file is a program of its own and uses some of these.
 #![allow(dead_code)]
+
+pub(crate) mod random;
 
 use arenaplan_solver::{Buffer, Error, Problem};
 
@@ -29,7 +31,8 @@ pub(crate) fn allowed(rows: &Rows, x: usize, offset: u64, offsets: &[Option<u64>
 }
 
 /// The best height by brute force: a best placement can be pushed down, and then each buffer is at
-/// the lowest offset allowed by those before it in some order. All orders are tried.
+/// the lowest offset allowed by those before it in some order. All orders are tried. Not for
+/// problems that are [`is_circular`].
 pub(crate) fn best_height(problem: &Problem) -> u64 {
     struct All {
         buffers: Vec<Buffer>,
@@ -74,6 +77,131 @@ pub(crate) fn best_height(problem: &Problem) -> u64 {
     };
     all.go(fixed.unwrap_or(0));
     all.best
+}
+
+/// The best height by branch and bound over which of two buffers in conflict is the lower one, or
+/// `None` if fixed offsets contradict each other or their alignment. Each such choice is an arc; the
+/// least offsets that keep all arcs so far are a placement once they keep every conflict. Faster
+/// than [`best_height`], shares nothing with it, and holds for every problem.
+pub(crate) fn lowest_height(problem: &Problem) -> Option<u64> {
+    let mut sides = Sides {
+        buffers: problem.buffers().map(|(_, b)| *b).collect(),
+        conflicts: Vec::new(),
+        arcs: Vec::new(),
+        best: 1,
+    };
+    let mut reach: Vec<u64> = sides.buffers.iter().map(|b| b.size).collect();
+    for (a, b, conflict) in problem.conflicts() {
+        let (a, b) = (a.index(), b.index());
+        sides
+            .conflicts
+            .push([(a, b, conflict.a_below_b), (b, a, conflict.b_below_a)]);
+        reach[a] = reach[a].max(conflict.a_below_b);
+        reach[b] = reach[b].max(conflict.b_below_a);
+    }
+    // Everything on top of each other, above the highest fixed one.
+    let top = |(b, reach): (&Buffer, &u64)| b.fixed.map(|fixed| fixed + reach);
+    sides.best += sides
+        .buffers
+        .iter()
+        .zip(&reach)
+        .filter_map(top)
+        .max()
+        .unwrap_or(0);
+    for (buffer, reach) in sides.buffers.iter().zip(&reach) {
+        sides.best += buffer.align + reach;
+        if buffer.fixed.is_some_and(|fixed| fixed % buffer.align != 0) {
+            return None;
+        }
+    }
+    let hopeless = sides.best;
+    let offsets: Vec<u64> = sides.buffers.iter().map(|b| b.fixed.unwrap_or(0)).collect();
+    sides.go(&offsets);
+    (sides.best < hopeless).then_some(sides.best)
+}
+
+/// `offset[.0] + .2 <= offset[.1]`
+type Arc = (usize, usize, u64);
+
+struct Sides {
+    buffers: Vec<Buffer>,
+    conflicts: Vec<[Arc; 2]>,
+    arcs: Vec<Arc>,
+    best: u64,
+}
+
+impl Sides {
+    /// Tries all sides of the conflicts that `offsets`, the least that keep the arcs, do not keep.
+    fn go(&mut self, offsets: &[u64]) {
+        let height = offsets
+            .iter()
+            .zip(&self.buffers)
+            .map(|(o, b)| o + b.size)
+            .max();
+        let height = height.unwrap_or(0);
+        if height >= self.best {
+            return;
+        }
+        let lacks = |&(a, b, least): &Arc| (offsets[a] + least).saturating_sub(offsets[b]);
+        let open = |sides: &&[Arc; 2]| sides.iter().all(|arc| lacks(arc) > 0);
+        // The one that costs most whichever side it takes.
+        let cost = |sides: &&[Arc; 2]| sides.iter().map(lacks).min();
+        let Some(&(mut sides)) = self.conflicts.iter().filter(open).max_by_key(cost) else {
+            self.best = height;
+            return;
+        };
+        sides.sort_by_key(lacks);
+        for arc in sides {
+            self.arcs.push(arc);
+            let mut next = offsets.to_vec();
+            if self.settle(&mut next) {
+                self.go(&next);
+            }
+            self.arcs.pop();
+        }
+    }
+
+    /// Raises offsets until all arcs are kept. False if that is no lower than the best known.
+    fn settle(&self, offsets: &mut [u64]) -> bool {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for &(a, b, least) in &self.arcs {
+                let buffer = self.buffers[b];
+                let offset = (offsets[a] + least).next_multiple_of(buffer.align);
+                if offset > offsets[b] {
+                    if buffer.fixed.is_some() || offset + buffer.size >= self.best {
+                        return false;
+                    }
+                    offsets[b] = offset;
+                    moved = true;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Whether some buffers of different alignments are in a circle in which each may be at the offset
+/// of the next one, though not above it: then one may lie higher than anything below it demands,
+/// at the offset of one that is aligned.
+pub(crate) fn is_circular(problem: &Problem) -> bool {
+    let n = problem.len();
+    let mut reaches = vec![vec![false; n]; n];
+    for (a, b, conflict) in problem.conflicts() {
+        reaches[a.index()][b.index()] |= conflict.a_below_b == 0;
+        reaches[b.index()][a.index()] |= conflict.b_below_a == 0;
+    }
+    for via in 0..n {
+        for a in 0..n {
+            for b in 0..n {
+                reaches[a][b] |= reaches[a][via] && reaches[via][b];
+            }
+        }
+    }
+    let align: Vec<u64> = problem.buffers().map(|(_, b)| b.align).collect();
+    let circle = |a: usize, b: usize| reaches[a][b] && reaches[b][a] && align[a] != align[b];
+    (0..n).any(|a| (0..a).any(|b| circle(a, b)))
 }
 
 /// Whether fixed offsets contradict each other or their alignment, so that there is no placement.
