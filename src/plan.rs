@@ -80,6 +80,9 @@ impl Options {
 /// The largest alignment that can be asked for.
 const MAX_ALIGN: u64 = 4096;
 
+/// An offset that nothing else reaches.
+const OUT_OF_THE_WAY: u64 = 1 << 30;
+
 /// A planned model.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -340,25 +343,40 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         for (&i, &offset) in placed {
             self.set(&mut offsets, &interference.nodes[i], offset)?;
         }
-        let mut top = solution.placement.height;
-        for (node, buffer) in interference
-            .nodes
-            .iter()
-            .zip(&buffers)
-            .filter(|(n, _)| is_above(n))
-        {
-            top = top.next_multiple_of(buffer.align);
-            self.set(&mut offsets, node, top)?;
-            top += buffer.size;
+        let lift = |offsets: &mut [i32], mut top: u64| -> Result<(), Error> {
+            for (node, buffer) in interference
+                .nodes
+                .iter()
+                .zip(&buffers)
+                .filter(|(n, _)| is_above(n))
+            {
+                top = top.next_multiple_of(buffer.align);
+                self.set(offsets, node, top)?;
+                top += buffer.size;
+            }
+            Ok(())
+        };
+        if !above.is_empty() {
+            // Where TFLM ends that knows nothing of them, which may be higher than planned.
+            lift(&mut offsets, OUT_OF_THE_WAY)?;
+            let others = self.simulate(&offsets)?;
+            let tensors = others.tensors.iter().filter(|p| !above.contains(&p.what));
+            let tensors = tensors.map(|p| p.offset + p.bytes);
+            let tops = tensors.chain(others.scratch.iter().map(|p| p.offset + p.bytes));
+            lift(&mut offsets, tops.max().unwrap_or(0))?;
         }
-        let simulation =
-            tflm::simulate(self.graph, &self.lifetimes, &self.scratch, Some(&offsets))?;
+        let simulation = self.simulate(&offsets)?;
         Ok(Candidate {
             offsets,
             simulation,
             planner: solution.planner,
             is_late: solution.stopped == Some(Stop::Time),
         })
+    }
+
+    /// What TFLM makes of these offsets.
+    fn simulate(&self, offsets: &[i32]) -> Result<Simulation, Error> {
+        tflm::simulate(self.graph, &self.lifetimes, &self.scratch, Some(offsets))
     }
 
     /// Notes the offset of a tensor that the plan may place.

@@ -1,6 +1,6 @@
 //! Best heights that OR-tools proved, of problems whose best height is above the bytes alive at once.
 //!
-//! `testdata/problems/optima.csv` has a row per problem: what `arenaplan_solver::generate` makes it
+//! `testdata/optima.csv` has a row per problem: what `arenaplan_solver::generate` makes it
 //! from, the most bytes alive at once (or the top of a fixed buffer), and the best height.
 //! `tests/oracle/optima.py` writes it.
 
@@ -12,10 +12,7 @@ use std::path::Path;
 use arenaplan_solver::generate::{self, Shape};
 use arenaplan_solver::{Limits, Planner, Problem, Stop, check, csv, solve, solve_within};
 
-const TABLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../testdata/problems/optima.csv"
-);
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/optima.csv");
 
 /// How many of them default limits leave open at most.
 const OPEN: usize = 1;

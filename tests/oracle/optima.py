@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: optima.py [--check]
 
-Writes testdata/problems/optima.csv: random placement problems whose best height is above their liveness bound, and that
+Writes testdata/optima.csv: random placement problems whose best height is above their liveness bound, and that
 height, as OR-tools' CP-SAT proves it. `solver/tests/optima.rs` compares the planner `exact` with it. A row says what the
 solver's generator makes the problem from, so that the problems need not be committed: cargo writes them to a temporary
 folder in the form of MiniMalloc. With --check the rows are proven again and compared.
@@ -22,7 +22,7 @@ from pathlib import Path
 from ortools.sat.python import cp_model
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "testdata" / "problems" / "optima.csv"
+TABLE = ROOT / "testdata" / "optima.csv"
 SHAPE = "kind buffers times longest largest step align fixed_percent".split()
 COLUMNS = SHAPE + ["seed", "bound", "optimum"]
 # How many problems of which shape.
