@@ -37,6 +37,9 @@ const FIRST_ROUNDS: u32 = 1;
 /// Moves of one local search, per buffer, before the next one starts from another order.
 const MOVES_PER_START: u64 = 150;
 
+/// Moves of one local search before the clock is read again.
+const MOVES_PER_LOOK: u64 = 1_000;
+
 /// Moves of all local searches of one part, per buffer: a few buffers have few orders.
 const MOVES_PER_BUFFER: u64 = 1_000;
 
@@ -227,11 +230,23 @@ impl Best {
         while left > 0 && self.height > target && !budget.is_over() {
             let before = search.work;
             search.start(&starts[seed as usize % starts.len()]);
+            budget.spend(0, search.work - before);
             seed += 1;
-            let moves = core.inner.len() as u64 * MOVES_PER_START;
-            let moves = moves.min(left).min(budget.nodes);
-            let tried = search.run(&mut Random::new(seed), target, moves, budget.work);
-            budget.spend(tried, search.work - before);
+            let mut random = Random::new(seed);
+            let mut moves = left.min(core.inner.len() as u64 * MOVES_PER_START);
+            let mut tried = 0;
+            // In pieces, between which the clock is read.
+            while moves > 0 && search.height > target && !budget.is_over() {
+                let before = search.work;
+                let piece = moves.min(MOVES_PER_LOOK).min(budget.nodes);
+                let made = search.run(&mut random, target, piece, budget.work);
+                budget.spend(made, search.work - before);
+                tried += made;
+                if made < piece {
+                    break;
+                }
+                moves -= made;
+            }
             left -= tried;
             if search.height.max(target) < self.height {
                 self.offer(core.whole, &core.put_back(search.offsets()), Planner::Auto);

@@ -1,7 +1,5 @@
 //! What the searches of one call may look at, together.
 
-use std::time::Duration;
-
 use crate::solve::{Deadline, Stop};
 
 /// Conflicts and buffers that may be looked at per node on average, so that the nodes of large
@@ -15,7 +13,7 @@ pub(crate) struct Budget {
     pub(crate) nodes: u64,
     /// Conflicts and buffers.
     pub(crate) work: u64,
-    deadline: Deadline,
+    pub(crate) deadline: Deadline,
     used: u64,
     stopped: Option<Stop>,
 }
@@ -72,11 +70,6 @@ impl Budget {
             }
         }
         self.stopped.is_some()
-    }
-
-    /// The time left, if there is a limit.
-    pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.deadline.left()
     }
 
     /// Nodes and moves looked at.

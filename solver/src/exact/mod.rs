@@ -136,6 +136,7 @@ impl<'a> Exact<'a> {
                 let allowance = Allowance {
                     nodes: nodes.min(budget.nodes),
                     work: budget.work,
+                    deadline: budget.deadline,
                 };
                 let (nodes, work) = (self.tree.nodes, self.tree.work);
                 let answer = self.tree.run(capacity, order, &self.rank, allowance);

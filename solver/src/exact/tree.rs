@@ -21,6 +21,7 @@ use super::memo::{Key, Memo};
 use super::order::Order;
 use super::tables::Tables;
 use crate::instance::NONE;
+use crate::solve::Deadline;
 
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,11 @@ pub(super) struct Allowance {
     pub(super) nodes: u64,
     /// Conflicts and buffers looked at.
     pub(super) work: u64,
+    pub(super) deadline: Deadline,
 }
+
+/// Conflicts and buffers looked at before the clock is read again.
+const WORK_PER_LOOK: u64 = 1 << 20;
 
 /// The search, with room to work in that is used again from run to run.
 #[derive(Debug)]
@@ -198,6 +203,7 @@ impl<'a> Tree<'a> {
         self.sort(0, self.core.len(), order, rank);
         let nodes_end = self.nodes.saturating_add(allowance.nodes);
         let work_end = self.work.saturating_add(allowance.work);
+        let mut next_look = self.work + WORK_PER_LOOK;
         let mut answer = match self.enter(0, self.core.len()) {
             true => Answer::Unknown,
             false => return Answer::No,
@@ -223,6 +229,12 @@ impl<'a> Tree<'a> {
             if answer == Answer::Unknown {
                 if self.nodes >= nodes_end || self.work >= work_end {
                     return Answer::Unknown;
+                }
+                if self.work >= next_look {
+                    if allowance.deadline.passed() {
+                        return Answer::Unknown;
+                    }
+                    next_look = self.work + WORK_PER_LOOK;
                 }
                 self.nodes += 1;
                 match self.choose(at) {

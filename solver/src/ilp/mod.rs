@@ -205,7 +205,7 @@ fn solve(model: &Model, budget: &mut Budget) -> Option<Answer> {
     let work = (rows * rows / ROWS_SQUARED_PER_WORK).max(1);
     let allowance = Allowance {
         nodes: budget.nodes.min(budget.work / work).min(MAX_NODES),
-        time: budget.time_left(),
+        time: budget.deadline.left(),
     };
     if budget.is_over() {
         return None;
