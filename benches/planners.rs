@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use arenaplan_benches::{CAPACITY, MINIMALLOC, MOST_FOR_ILP, Named, OWN, ilp, root};
+use arenaplan_benches::{CAPACITY, MINIMALLOC, MOST_FOR_ILP, Named, OWN, root};
 use arenaplan_solver::generate::Large;
 use arenaplan_solver::{Limits, Planner, csv};
 use criterion::Criterion;
@@ -26,7 +26,7 @@ fn bench(
         return eprintln!("{name} is left out: {error}");
     }
     for &planner in planners {
-        if ilp() == Some(planner) && table.problem.len() > MOST_FOR_ILP {
+        if planner == Planner::Ilp && table.problem.len() > MOST_FOR_ILP {
             continue;
         }
         criterion.bench_function(&format!("{name}/{planner}"), |bencher| {

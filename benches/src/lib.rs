@@ -114,8 +114,3 @@ impl Named {
         Ok(found)
     }
 }
-
-/// The planner for small problems only, an integer program, in versions that have it.
-pub fn ilp() -> Option<Planner> {
-    "ilp".parse().ok()
-}

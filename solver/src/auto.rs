@@ -80,7 +80,7 @@ pub(crate) fn by_parts(
     }
     let mut index = Vec::new();
     let order = canonical::order(given);
-    let instance = given.part(&order, &mut index);
+    let instance = given.ordered(&order);
     let mut budget = Budget::new(task.nodes(nodes), task.deadline);
     let mut offsets = greedy::place(&instance);
     let mut planner = Planner::Greedy;
@@ -148,7 +148,7 @@ impl Best {
     /// Lowers the placement of `part` towards `target`. Gives a height below which it is proven,
     /// or of no use, that there is none.
     fn improve(&mut self, part: &Instance, target: u64, decide: bool, budget: &mut Budget) -> u64 {
-        let orders = self.try_orders(part, target);
+        let orders = self.try_orders(part, target, budget);
         if self.height <= target || budget.is_over() {
             return target;
         }
@@ -181,7 +181,12 @@ impl Best {
     }
 
     /// First fit and best fit over all orders. Gives the orders with the heights of first fit.
-    pub(crate) fn try_orders(&mut self, part: &Instance, target: u64) -> Vec<(u64, Vec<u32>)> {
+    pub(crate) fn try_orders(
+        &mut self,
+        part: &Instance,
+        target: u64,
+        budget: &mut Budget,
+    ) -> Vec<(u64, Vec<u32>)> {
         let mut tried = Vec::new();
         let mut work = 0;
         for order in orders::all(part) {
@@ -191,7 +196,7 @@ impl Best {
             self.offer(part, &offsets, Planner::Auto);
             tried.push((part.height(&offsets), order));
             work += 2 * (part.len() + part.entries());
-            if self.height <= target || work > ORDERS_WORK {
+            if self.height <= target || work > ORDERS_WORK || budget.deadline.passed() {
                 break;
             }
         }

@@ -138,6 +138,28 @@ impl Instance {
         part
     }
 
+    /// The buffers in another order, which become `0..n`, and the conflicts of each in the order
+    /// that follows from it.
+    pub(crate) fn ordered(&self, order: &[u32]) -> Self {
+        let mut ordered = self.part(order, &mut Vec::new());
+        for x in 0..ordered.len() {
+            let row = ordered.row[x] as usize..ordered.row[x + 1] as usize;
+            if ordered.is_plain() {
+                ordered.neighbours[row].sort_unstable();
+                continue;
+            }
+            let others = ordered.neighbours[row.clone()].iter().copied();
+            let distances = ordered.separations[row.clone()].iter().copied();
+            let mut entries: Vec<(u32, (u64, u64))> = others.zip(distances).collect();
+            entries.sort_unstable();
+            for (at, (other, distance)) in row.zip(entries) {
+                ordered.neighbours[at] = other;
+                ordered.separations[at] = distance;
+            }
+        }
+        ordered
+    }
+
     /// Divides all numbers by their greatest unit.
     fn scale(&mut self) {
         let sizes = self

@@ -21,9 +21,9 @@
 //! # Ok::<(), arenaplan_solver::Error>(())
 //! ```
 //!
-//! The same problem gives the same offsets on every machine. If its buffers are given in another
-//! order, offsets and the height of an unproven placement may differ; the height of a proven
-//! optimum cannot.
+//! The same problem gives the same offsets on every machine. In another order of its buffers, `exact`,
+//! `ilp` and `auto` search it in the same way; only where they find nothing below `greedy`, whose
+//! ties TFLM breaks by that order, the placement is the one it gives.
 
 mod auto;
 mod best_fit;

@@ -310,9 +310,5 @@ fn a_large_part_does_not_keep_a_small_one_from_its_best_height() {
     let problem = Problem::from_lifetimes(buffers.iter().copied().chain(later).collect()).unwrap();
     assert!(problem.len() > 300 + small);
     let solution = ilp(&problem);
-    println!(
-        "{} {} {:?}",
-        solution.placement.height, height, solution.stopped
-    );
     assert_eq!(solution.lower_bound, height);
 }

@@ -27,7 +27,7 @@ use crate::instance::Instance;
 use crate::solve::{Found, Planner, Stop, Task};
 
 /// The nodes of `ilp`: some seconds.
-const NODES: u64 = 100_000;
+const NODES: u64 = 50_000;
 
 /// Parts with more conflicts than this, after what fits anyway is left out, are not looked at.
 const MAX_PAIRS: usize = 600;
@@ -57,7 +57,7 @@ fn improve(
     decide: bool,
     budget: &mut Budget,
 ) -> u64 {
-    let orders = best.try_orders(part, target);
+    let orders = best.try_orders(part, target, budget);
     if best.height <= target || budget.is_over() {
         return target;
     }

@@ -1,6 +1,6 @@
 //! The page: what is measured, and what the tables say.
 
-use arenaplan_benches::{CAPACITY, MOST_FOR_ILP, Named, OWN, ilp, root};
+use arenaplan_benches::{CAPACITY, MOST_FOR_ILP, Named, OWN, root};
 use arenaplan_solver::Planner;
 use arenaplan_solver::generate::Large;
 
@@ -208,7 +208,7 @@ fn megabytes(figures: &Figures) -> String {
 }
 
 fn small() -> Result<String, String> {
-    let planners: Vec<Planner> = [Planner::Exact].into_iter().chain(ilp()).collect();
+    let planners = [Planner::Exact, Planner::Ilp];
     let columns = [
         "buffers", "planner", "problems", "proved", "nodes", "seconds", "slowest",
     ];
@@ -237,14 +237,10 @@ fn small() -> Result<String, String> {
             ]);
         }
     }
-    let missing = match planners.len() {
-        1 => " This version has no integer program.",
-        _ => "",
-    };
     Ok(format!(
         "\n## The search and the integer program\n\n\
          Random problems that best fit does not place at the bound, medians of nodes and seconds, and the slowest one's\n\
-         seconds. The planners have the limits that they have by themselves.{missing}\n\n{}",
+         seconds. The planners have the limits that they have by themselves.\n\n{}",
         table.markdown()
     ))
 }
@@ -269,7 +265,7 @@ fn own() -> Result<String, String> {
         for &planner in Planner::ALL {
             cells.push(match planner {
                 Planner::Exact => thousands(exact.height),
-                _ if Some(planner) == ilp() && exact.buffers > MOST_FOR_ILP as u64 => "-".into(),
+                _ if planner == Planner::Ilp && exact.buffers > MOST_FOR_ILP as u64 => "-".into(),
                 _ => thousands(run(&problem, Task::new(planner))?.height),
             });
         }
