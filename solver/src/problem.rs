@@ -53,6 +53,15 @@ impl Lifetime {
         Self { first, last }
     }
 
+    /// That it does not end before it starts.
+    fn check(self, id: BufferId) -> Result<(), Error> {
+        let Self { first, last } = self;
+        match first <= last {
+            true => Ok(()),
+            false => Err(Error::InvertedLifetime { id, first, last }),
+        }
+    }
+
     /// Whether some point in time belongs to both.
     pub fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
@@ -176,11 +185,7 @@ impl Problem {
     /// [`Error::TooLarge`].
     pub fn from_lifetimes(buffers: Vec<Buffer>) -> Result<Self, Error> {
         for (index, buffer) in buffers.iter().enumerate() {
-            let Lifetime { first, last } = buffer.lifetime;
-            if first > last {
-                let id = BufferId(index as u32);
-                return Err(Error::InvertedLifetime { id, first, last });
-            }
+            buffer.lifetime.check(BufferId(index as u32))?;
         }
         // Conflicts are counted before any is made: hostile input must not cost memory.
         let count = overlapping_pairs(buffers.iter().map(|b| b.lifetime));
@@ -268,10 +273,10 @@ impl Problem {
         Instance::new(self).map_or(0, |i| bound::lower_bound(&i) * i.unit)
     }
 
-    /// Checks what the types do not: alignments, and that no sum of sizes can overflow.
+    /// Checks what the types do not: lifetimes, alignments, and that no sum of sizes can overflow.
     ///
     /// # Errors
-    /// [`Error::ZeroAlignment`], [`Error::TooLarge`].
+    /// [`Error::InvertedLifetime`], [`Error::ZeroAlignment`], [`Error::TooLarge`].
     pub fn validate(&self) -> Result<(), Error> {
         // A buffer's reach: the distance at which nothing above it is in its way any more.
         let mut reach: Vec<u64> = self.buffers().map(|(_, b)| b.size).collect();
@@ -284,6 +289,7 @@ impl Problem {
         let mut sum = 0u64;
         let mut top_fixed = 0u64;
         for (id, buffer) in self.buffers() {
+            buffer.lifetime.check(id)?;
             if buffer.align == 0 {
                 return Err(Error::ZeroAlignment { id });
             }

@@ -519,14 +519,15 @@ fn hostile_numbers_are_errors() {
         Error::ZeroAlignment { id: id(0) }
     );
     let inverted = Buffer::new(1, Lifetime::new(3, 2));
-    assert_eq!(
-        Problem::from_lifetimes(vec![inverted]).unwrap_err(),
-        Error::InvertedLifetime {
-            id: id(0),
-            first: 3,
-            last: 2
-        }
-    );
+    let error = Error::InvertedLifetime {
+        id: id(0),
+        first: 3,
+        last: 2,
+    };
+    assert_eq!(Problem::from_lifetimes(vec![inverted]).unwrap_err(), error);
+    let mut problem = Problem::new();
+    problem.add_buffer(inverted);
+    assert_eq!(problem.validate(), Err(error));
     let many = vec![Buffer::new(1, alive); 100_000];
     assert_eq!(
         Problem::from_lifetimes(many).unwrap_err(),
