@@ -11,6 +11,7 @@
 //! The top one is whichever makes this least. With the sizes as separations and no alignment it is
 //! the sum of the sizes.
 
+use crate::canonical;
 use crate::instance::{Instance, NONE, gcd};
 use crate::problem::{Lifetime, overlapping_pairs};
 
@@ -70,6 +71,8 @@ struct Bounder<'a> {
     grid: Vec<u64>,
     /// Whether all buffers alive at once are in conflict and may share nothing.
     complete: bool,
+    /// If not: the place of each buffer in an order that does not depend on the problem's own.
+    rank: Vec<u32>,
     /// Per buffer: with how many of the chosen ones it is in conflict.
     hits: Vec<u32>,
     /// Per buffer: the last round in which it was counted.
@@ -88,11 +91,18 @@ impl<'a> Bounder<'a> {
             instance,
             grid: grid.collect(),
             complete: false,
+            rank: Vec::new(),
             hits: vec![0; n],
             stamp: vec![0; n],
             rounds: 0,
         };
         bounder.complete = instance.is_plain() && all_overlaps_conflict(instance);
+        if !bounder.complete {
+            bounder.rank = vec![0; n];
+            for (rank, x) in (0..).zip(canonical::order(instance)) {
+                bounder.rank[x as usize] = rank;
+            }
+        }
         bounder
     }
 
@@ -176,7 +186,7 @@ impl<'a> Bounder<'a> {
     /// A subset of which each two are in conflict: the largest buffers first, each one that
     /// conflicts with all before it. Also how many conflicts were looked at.
     fn clique(&mut self, mut alive: Vec<usize>) -> (Vec<usize>, usize) {
-        alive.sort_by_key(|&x| (core::cmp::Reverse(self.instance.size[x]), x));
+        alive.sort_by_key(|&x| (core::cmp::Reverse(self.instance.size[x]), self.rank[x]));
         let mut seen = 0;
         let mut clique = Vec::new();
         for &x in &alive {
