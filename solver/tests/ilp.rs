@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arenaplan_solver::generate::{self, Shape};
 use arenaplan_solver::{
-    Buffer, Lifetime, Limits, Planner, Problem, Solution, Stop, solve, solve_within,
+    Buffer, Conflict, Lifetime, Limits, Planner, Problem, Solution, Stop, solve, solve_within,
 };
 use common::{best_height, is_contradiction};
 
@@ -66,6 +66,36 @@ fn small_overlapping_problems_are_proven() {
         |shape, seed| generate::overlaps(shape, seed).unwrap(),
         0..1500,
     );
+}
+
+#[test]
+fn several_conflicts_between_two_buffers_all_hold() {
+    let make = |shape: &Shape, seed| {
+        // Two conflicts can ask two buffers to be at one offset. Pushing down one by one, as the
+        // exhaustive search does, then finds the best height only without alignments.
+        let shape = Shape {
+            align: 1,
+            ..shape.clone()
+        };
+        let buffers = generate::buffers(&shape, seed);
+        let full = Problem::from_lifetimes(buffers.clone()).unwrap();
+        let mut problem = Problem::new();
+        for buffer in buffers {
+            problem.add_buffer(buffer);
+        }
+        let mut random = Random(seed | 1);
+        for (a, b, conflict) in full.conflicts() {
+            for _ in 0..1 + random.below(2) {
+                let conflict = Conflict {
+                    a_below_b: random.below(conflict.a_below_b + 2),
+                    b_below_a: random.below(conflict.b_below_a + 2),
+                };
+                problem.add_conflict(a, b, conflict).unwrap();
+            }
+        }
+        problem
+    };
+    verify_against_brute_force(make, 0..1500);
 }
 
 /// A small generator (Marsaglia's xorshift).
@@ -199,8 +229,8 @@ fn above_their_bound(seeds: Range<u64>) -> Vec<(Vec<Buffer>, Problem, u64)> {
 
 #[test]
 fn fifteen_buffers_above_their_bound_are_proven() {
-    let found = above_their_bound(0..80);
-    assert!(found.len() >= 6, "only {} found", found.len());
+    let found = above_their_bound(0..60);
+    assert!(found.len() >= 4, "only {} found", found.len());
     for (buffers, problem, height) in found {
         assert!(buffers.len() >= 15);
         // The higher ones take long to pack.
@@ -225,7 +255,7 @@ fn fifteen_buffers_above_their_bound_are_proven() {
 fn never_above_greedy() {
     let limits = Limits::default().with_nodes(1000);
     let (mut lower, mut stopped) = (0, 0);
-    for seed in 0..160 {
+    for seed in 0..120 {
         let shape = Shape {
             buffers: 10 + seed as usize % 50,
             times: 10 + (seed % 20) as i32,
@@ -256,8 +286,8 @@ fn never_above_greedy() {
         lower += usize::from(height < greedy.placement.height);
         stopped += usize::from(solution.stopped.is_some());
     }
-    assert!(lower > 60, "{lower} below greedy");
-    assert!(stopped > 30, "{stopped} stopped");
+    assert!(lower > 50, "{lower} below greedy");
+    assert!(stopped > 25, "{stopped} stopped");
 }
 
 #[test]
@@ -265,7 +295,7 @@ fn limits_keep_the_best_placement_and_no_false_bound() {
     let found = above_their_bound(0..16);
     assert!(found.len() >= 2);
     for (_, problem, height) in &found {
-        for nodes in [0, 10, 1000, 16_000] {
+        for nodes in [0, 1000, 16_000] {
             let limits = Limits::default().with_nodes(nodes);
             let solution = solve(problem, Planner::Ilp, &limits).unwrap();
             assert!(solution.placement.height >= *height);
@@ -310,5 +340,7 @@ fn a_large_part_does_not_keep_a_small_one_from_its_best_height() {
     let problem = Problem::from_lifetimes(buffers.iter().copied().chain(later).collect()).unwrap();
     assert!(problem.len() > 300 + small);
     let solution = ilp(&problem);
-    assert_eq!(solution.lower_bound, height);
+    assert_eq!(solution.placement.height, height);
+    assert!(solution.optimal());
+    assert_eq!(solution.stopped, None);
 }

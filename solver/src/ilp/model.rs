@@ -13,8 +13,8 @@
 //! ```
 //! `M` is what the least and the greatest offsets leave. Without the rows of stacks the relaxation
 //! knows next to nothing: half of each order gives any height. In a stack each two buffers are in
-//! conflict, and `step[y]` is the least distance from `y` to another one of it (Queyranne's
-//! inequalities for a single machine, 1993, in terms of orders).
+//! conflict, as jobs are that share a machine, and `step[y]` is the least distance from `y` to
+//! another one of it (Potts' formulation for a single machine, 1980).
 //!
 //! Once the orders are chosen, the rest is a system of differences: its lowest solution is made of
 //! whole numbers. It knows alignments only as far as both sides of a conflict share them. Where
