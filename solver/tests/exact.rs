@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use arenaplan_solver::generate::{self, Shape};
 use arenaplan_solver::{
-    Buffer, Conflict, Lifetime, Limits, Planner, Problem, Solution, Stop, check, solve,
+    Buffer, BufferId, Conflict, Lifetime, Limits, Planner, Problem, Solution, Stop, check, solve,
     solve_within,
 };
 use common::random::{any_problem, rewritten};
 use common::{best_height, is_circular, is_contradiction, lowest_height};
 
 /// `exact` gives the best height with its proof, or says that fixed offsets contradict each other.
-/// Gives that height.
+/// Problems that are circular need not be proven. Gives that height.
 fn verify(problem: &Problem, what: &str) -> Option<u64> {
     let best = lowest_height(problem);
     let solution = match solve(problem, Planner::Exact, &Limits::default()) {
@@ -29,10 +29,18 @@ fn verify(problem: &Problem, what: &str) -> Option<u64> {
             return None;
         }
     };
-    let bounds = (solution.placement.height, solution.lower_bound);
-    assert_eq!(Some(bounds), best.map(|best| (best, best)), "{what}");
-    assert_eq!(solution.stopped, None, "{what}");
+    let bounds = (solution.lower_bound, solution.placement.height);
     assert_eq!(check(problem, &solution.placement), [], "{what}");
+    if is_circular(problem) && !solution.optimal() {
+        assert!(
+            Some(bounds.0) <= best && best <= Some(bounds.1),
+            "{what}: {bounds:?}"
+        );
+        assert_eq!(solution.stopped, Some(Stop::Work), "{what}");
+    } else {
+        assert_eq!(Some(bounds), best.map(|best| (best, best)), "{what}");
+        assert_eq!(solution.stopped, None, "{what}");
+    }
     best
 }
 
@@ -178,13 +186,11 @@ fn all_small_problems_with_other_separations() {
                     };
                     problem.add_conflict(ids[a], ids[b], conflict).unwrap();
                 }
-                if !is_circular(&problem) {
-                    count.verify(&problem, &format!("{chosen:?} {pairs:?} times {step}"));
-                }
+                count.verify(&problem, &format!("{chosen:?} {pairs:?} times {step}"));
             }
         }
     }
-    count.assert(34_864, 0, 10_000);
+    count.assert(40_000, 0, 10_000);
 }
 
 /// All problems of four buffers, of size 1, 1, 2 and 2, in which each two have no conflict, may
@@ -219,15 +225,59 @@ fn random_problems_of_up_to_nine_buffers() {
     let mut count = Count::default();
     for seed in 0..5000 {
         let problem = any_problem(2 + seed as usize % 8, seed);
-        if !is_circular(&problem) {
-            count.verify(&problem, &format!("seed {seed}"));
-        }
+        count.verify(&problem, &format!("seed {seed}"));
     }
     assert!(
         count.problems > 4500 && count.contradictory < 300,
         "{count:?}"
     );
     assert!(count.above > 1000, "{count:?}");
+}
+
+/// Two buffers at one offset, each there because of the other: nothing is proven wrongly.
+#[test]
+fn circles_of_different_alignments() {
+    type Row = (u32, u32, u64, u64);
+    let problem = |buffers: &[(u64, u64)], conflicts: &[Row]| {
+        let mut problem = Problem::new();
+        for &(size, align) in buffers {
+            problem.add_buffer(kind(size, align, None));
+        }
+        for &(a, b, a_below_b, b_below_a) in conflicts {
+            let conflict = Conflict {
+                a_below_b,
+                b_below_a,
+            };
+            let added = problem.add_conflict(BufferId(a), BufferId(b), conflict);
+            added.unwrap();
+        }
+        problem
+    };
+    // 1 at 0, so 0 at 25 or more; 0 and 2 at the same offset, or further apart than it pays.
+    let two = problem(
+        &[(0, 1), (0, 1), (0, 6)],
+        &[(1, 0, 25, 31), (0, 2, 0, 31), (0, 2, 6, 0)],
+    );
+    let three = problem(
+        &[(5, 1), (0, 4), (5, 1), (2, 4)],
+        &[
+            (0, 1, 9, 0),
+            (0, 2, 0, 5),
+            (2, 1, 1, 1),
+            (0, 3, 5, 0),
+            (3, 2, 5, 0),
+        ],
+    );
+    for (problem, best) in [(two, 30), (three, 9)] {
+        assert!(is_circular(&problem));
+        assert_eq!(verify(&problem, "circle"), Some(best));
+        for capacity in [best, best + 1] {
+            for planner in [Planner::Exact, Planner::Auto] {
+                let solution = solve_within(&problem, planner, capacity, &Limits::default());
+                assert_ne!(solution.unwrap().fits(capacity), Some(false), "{planner}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -397,8 +447,9 @@ fn any_order_of_buffers_has_the_same_best_height() {
             let what = format!("seed {seed}: {planner}");
             match [&problem, &other].map(|p| solve(p, planner, &Limits::default())) {
                 [Ok(one), Ok(two)] => {
-                    assert!(one.optimal() && two.optimal(), "{what}");
                     assert_eq!(one.lower_bound, two.lower_bound, "{what}");
+                    let proven = one.optimal() && two.optimal();
+                    assert!(proven || is_circular(&problem), "{what}");
                 }
                 both => assert!(both.iter().all(Result::is_err), "{what}: {both:?}"),
             }

@@ -11,6 +11,7 @@
 //! (`order`) and other ties, and become longer in rounds. What one run has proven to fail is known
 //! to the next (`memo`).
 
+mod circles;
 mod memo;
 mod order;
 mod tables;
@@ -47,10 +48,11 @@ pub(crate) struct Exact<'a> {
 }
 
 impl<'a> Exact<'a> {
-    /// What a search needs to know, or `None` if the part is too large for one.
+    /// What a search needs to know, or `None` if the part is too large for one, or its best
+    /// placement may be one that the search does not come by.
     pub(crate) fn tables(part: &Instance) -> Option<Tables> {
         let fits = part.len() <= MOST_BUFFERS && part.entries() <= MOST_CONFLICTS;
-        fits.then(|| Tables::new(part))
+        (fits && !circles::any_uneven(part)).then(|| Tables::new(part))
     }
 
     /// A search for heights from `target` up to but not including `height`.

@@ -183,14 +183,15 @@ impl Sides {
 }
 
 /// Whether some buffers of different alignments are in a circle in which each may be at the offset
-/// of the next one, though not above it: then one may lie higher than anything below it demands,
-/// at the offset of one that is aligned.
+/// of the next one, but not above it: then one may lie higher than what is below it demands, at the
+/// offset of another one that is aligned.
 pub(crate) fn is_circular(problem: &Problem) -> bool {
     let n = problem.len();
     let mut reaches = vec![vec![false; n]; n];
     for (a, b, conflict) in problem.conflicts() {
-        reaches[a.index()][b.index()] |= conflict.a_below_b == 0;
-        reaches[b.index()][a.index()] |= conflict.b_below_a == 0;
+        let (a, b) = (a.index(), b.index());
+        reaches[a][b] |= conflict.a_below_b == 0 && conflict.b_below_a > 0;
+        reaches[b][a] |= conflict.b_below_a == 0 && conflict.a_below_b > 0;
     }
     for via in 0..n {
         for a in 0..n {
