@@ -400,6 +400,8 @@ fn limits_give_the_best_found_and_a_bound() {
     for (index, problem) in hard_problems().iter().enumerate() {
         let whole = solve(problem, Planner::Exact, &Limits::default()).unwrap();
         let best = whole.lower_bound;
+        let enough = Limits::default().with_nodes(whole.nodes);
+        assert_eq!(solve(problem, Planner::Exact, &enough), Ok(whole));
         let greedy = solve(problem, Planner::Greedy, &Limits::default()).unwrap();
         for planner in [Planner::Exact, Planner::Auto] {
             let mut before: Option<Solution> = None;
