@@ -166,7 +166,7 @@ impl Best {
             self.search_a_while(&core, orders, target, budget);
         }
         let Some(mut exact) = exact else {
-            budget.give_up(); // too large
+            budget.give_up(); // too large, or not to be proven
             return target;
         };
         exact.lower(self.height);

@@ -11,6 +11,7 @@ use arenaplan_schema::patch;
 use super::args::OutputArgs;
 use super::models::Source;
 use super::text::shown;
+use super::{complain, print};
 
 /// Where a result goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +99,22 @@ pub(super) fn write(
     write_over(destination, args, force, bytes, |old| {
         same_model(old, bytes)
     })
+}
+
+/// Prints a report: on standard output, or where a result goes there, on the other stream.
+pub(super) fn report<'d>(
+    text: &str,
+    mut destinations: impl Iterator<Item = &'d Destination>,
+) -> anyhow::Result<()> {
+    match destinations.any(|d| *d == Destination::Stdout) {
+        false => print(text),
+        true => {
+            if !text.is_empty() {
+                complain(text.trim_end());
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Writes `bytes` to `destination`: a file as a whole, anything else (a device, a pipe) as it comes.

@@ -11,7 +11,7 @@ use super::models::{self, Found, Source};
 use super::output::{self, Destination};
 use super::plan_text::{several, single};
 use super::text::thousands;
-use super::{Status, complain, each, print};
+use super::{Status, complain, each};
 use crate::error::Error;
 use crate::plan::{Options, plan};
 use crate::report::Report;
@@ -84,16 +84,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
             }
         }
     };
-    // With the model on standard output, the report goes to the other stream.
-    let stdout_is_taken = destinations
-        .iter()
-        .flatten()
-        .any(|d| *d == Destination::Stdout);
-    if stdout_is_taken && !text.is_empty() {
-        complain(text.trim_end());
-    } else if !stdout_is_taken {
-        print(&text)?;
-    }
+    output::report(&text, destinations.iter().flatten())?;
     Ok(status)
 }
 

@@ -14,7 +14,7 @@ use super::json;
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
 use super::text::{Align, common_folder, count, percent, shown, table, thousands};
-use super::{Status, complain, each, print};
+use super::{Status, complain, each};
 
 /// What became of one problem.
 struct Row {
@@ -116,16 +116,7 @@ pub(super) fn run(args: &SolveArgs) -> anyhow::Result<Status> {
             }
         }
     };
-    // With the result on standard output, the report goes to the other stream.
-    let stdout_is_taken = destinations
-        .iter()
-        .flatten()
-        .any(|d| *d == Destination::Stdout);
-    if stdout_is_taken && !text.is_empty() {
-        complain(text.trim_end());
-    } else if !stdout_is_taken {
-        print(&text)?;
-    }
+    output::report(&text, destinations.iter().flatten())?;
     Ok(status)
 }
 
