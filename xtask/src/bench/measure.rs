@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use arenaplan_benches::Named;
@@ -83,29 +83,33 @@ impl Figures {
     }
 }
 
+/// Runs a program that reads a problem, all of it before it says anything, and gives what it says.
+pub(crate) fn feed(command: &mut Command, problem: &Named) -> io::Result<Output> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(problem.text.as_bytes())?;
+    }
+    child.wait_with_output()
+}
+
 /// Measures in another process.
 pub(crate) fn run(problem: &Named, task: Task) -> Result<Figures, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}, {}: {e}", problem.name, task.planner);
     let program = std::env::current_exe().map_err(|e| wrong(&e))?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(["bench", COMMAND])
         .arg(task.planner.name())
         .arg(task.capacity.map_or("-".into(), |n| n.to_string()))
         .arg(
             task.time
                 .map_or("-".into(), |t| t.as_secs_f64().to_string()),
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| wrong(&e))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // It reads all of it before it says anything.
-        let sent = stdin.write_all(problem.text.as_bytes());
-        sent.map_err(|e| wrong(&e))?;
-    }
-    let output = child.wait_with_output().map_err(|e| wrong(&e))?;
+        );
+    let output = feed(&mut command, problem).map_err(|e| wrong(&e))?;
     let said = String::from_utf8_lossy(&output.stdout);
     match Figures::from_line(&said) {
         Some(figures) if output.status.success() => Ok(figures),

@@ -1,10 +1,11 @@
 //! MiniMalloc, measured by its own clock.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use arenaplan_benches::Named;
+
+use super::measure::feed;
 
 /// The most time that it is given, in seconds.
 pub(crate) const MOST: u64 = 60;
@@ -12,20 +13,12 @@ pub(crate) const MOST: u64 = 60;
 /// The seconds in which it finds a placement, or `None` if it does not. They do not include reading the file.
 pub(crate) fn run(program: &Path, problem: &Named, capacity: u64) -> Result<Option<f64>, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", program.display());
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg(format!("--capacity={capacity}"))
         .arg(format!("--timeout={MOST}s"))
-        .args(["--input=/dev/stdin", "--output=/dev/null"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| wrong(&e))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let sent = stdin.write_all(problem.text.as_bytes());
-        sent.map_err(|e| wrong(&e))?;
-    }
-    let output = child.wait_with_output().map_err(|e| wrong(&e))?;
+        .args(["--input=/dev/stdin", "--output=/dev/null"]);
+    let output = feed(&mut command, problem).map_err(|e| wrong(&e))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let Some(seconds) = elapsed(&said) else {
         return Err(wrong(&format!("it does not tell its time, but {said:?}")));
