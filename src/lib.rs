@@ -20,6 +20,7 @@
 //! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
 
 pub mod check;
+pub mod contract;
 pub mod error;
 pub mod graph;
 pub mod inspect;

@@ -1,22 +1,151 @@
-//! The device side that a plan is made for.
+//! The device side that a plan is made for: a target, and the kernel libraries that it stands for.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What will run the planned model. It decides what a plan may assume.
+/// A build of TensorFlow Lite Micro's kernels. It decides what may lie over what while an operator runs, and how much
+/// scratch memory an operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Library {
+    /// The portable kernels that every build can fall back on (`tensorflow/lite/micro/kernels/*.cc`).
+    Reference,
+    /// Arm's CMSIS-NN, where TFLM calls it, else the reference kernels.
+    CmsisNn(Core),
+    /// Espressif's ESP-NN, where `esp-tflite-micro` calls it, else the reference kernels.
+    EspNn(Chip),
+}
+
+/// Which of CMSIS-NN's implementations a core gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Core {
+    /// No DSP extension: Cortex-M0, M0+, M3, M23.
+    Plain,
+    /// The DSP extension (`ARM_MATH_DSP`): Cortex-M4, M7, M33, M35P.
+    Dsp,
+    /// The vector extension (`ARM_MATH_MVEI`): Cortex-M52, M55, M85.
+    Mve,
+}
+
+/// Which of ESP-NN's implementations a chip gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Chip {
+    /// The portable ones: ESP32, S2, C3, C6.
+    Generic,
+    /// ESP32-S3.
+    S3,
+    /// ESP32-P4.
+    P4,
+}
+
+impl Library {
+    /// Every library that this tool knows.
+    pub const ALL: [Library; 7] = [
+        Library::Reference,
+        Library::CmsisNn(Core::Plain),
+        Library::CmsisNn(Core::Dsp),
+        Library::CmsisNn(Core::Mve),
+        Library::EspNn(Chip::Generic),
+        Library::EspNn(Chip::S3),
+        Library::EspNn(Chip::P4),
+    ];
+
+    /// The short name: `reference`, `cmsis-nn-dsp`, `esp-nn-s3`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Library::Reference => "reference",
+            Library::CmsisNn(Core::Plain) => "cmsis-nn-plain",
+            Library::CmsisNn(Core::Dsp) => "cmsis-nn-dsp",
+            Library::CmsisNn(Core::Mve) => "cmsis-nn-mve",
+            Library::EspNn(Chip::Generic) => "esp-nn-generic",
+            Library::EspNn(Chip::S3) => "esp-nn-s3",
+            Library::EspNn(Chip::P4) => "esp-nn-p4",
+        }
+    }
+}
+
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What will run the planned model. It decides what a plan may assume: what all of its libraries keep, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// TensorFlow Lite Micro with any kernel library: nothing is assumed that some kernel might not keep. Scratch
-    /// memory is that of the reference kernels.
+    /// TensorFlow Lite Micro with any kernel library, also one that this tool does not know: nothing is assumed that some
+    /// kernel might not keep.
     Tflm,
+    /// TFLM's reference kernels.
+    TflmReference,
+    /// CMSIS-NN on any core, or on one kind of them.
+    TflmCmsisNn(Option<Core>),
+    /// ESP-NN on any chip, or on one kind of them.
+    TflmEspNn(Option<Chip>),
+}
+
+impl Target {
+    /// Every target, in the order of the documentation.
+    pub const ALL: [Target; 10] = [
+        Target::Tflm,
+        Target::TflmReference,
+        Target::TflmCmsisNn(None),
+        Target::TflmCmsisNn(Some(Core::Plain)),
+        Target::TflmCmsisNn(Some(Core::Dsp)),
+        Target::TflmCmsisNn(Some(Core::Mve)),
+        Target::TflmEspNn(None),
+        Target::TflmEspNn(Some(Chip::Generic)),
+        Target::TflmEspNn(Some(Chip::S3)),
+        Target::TflmEspNn(Some(Chip::P4)),
+    ];
+
+    /// The libraries that may be on the device. A plan must be right, and no larger than without a plan, on each of them;
+    /// figures without another word are for the first one.
+    pub fn libraries(self) -> &'static [Library] {
+        const ALL: [Library; 7] = Library::ALL;
+        match self {
+            Target::Tflm => &ALL,
+            Target::TflmReference => &[Library::Reference],
+            Target::TflmCmsisNn(None) => &[
+                Library::CmsisNn(Core::Dsp),
+                Library::CmsisNn(Core::Plain),
+                Library::CmsisNn(Core::Mve),
+            ],
+            Target::TflmCmsisNn(Some(Core::Plain)) => &[Library::CmsisNn(Core::Plain)],
+            Target::TflmCmsisNn(Some(Core::Dsp)) => &[Library::CmsisNn(Core::Dsp)],
+            Target::TflmCmsisNn(Some(Core::Mve)) => &[Library::CmsisNn(Core::Mve)],
+            Target::TflmEspNn(None) => &[
+                Library::EspNn(Chip::Generic),
+                Library::EspNn(Chip::S3),
+                Library::EspNn(Chip::P4),
+            ],
+            Target::TflmEspNn(Some(Chip::Generic)) => &[Library::EspNn(Chip::Generic)],
+            Target::TflmEspNn(Some(Chip::S3)) => &[Library::EspNn(Chip::S3)],
+            Target::TflmEspNn(Some(Chip::P4)) => &[Library::EspNn(Chip::P4)],
+        }
+    }
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Tflm => "tflm",
+            Target::TflmReference => "tflm-reference",
+            Target::TflmCmsisNn(None) => "tflm-cmsis-nn",
+            Target::TflmCmsisNn(Some(Core::Plain)) => "tflm-cmsis-nn-plain",
+            Target::TflmCmsisNn(Some(Core::Dsp)) => "tflm-cmsis-nn-dsp",
+            Target::TflmCmsisNn(Some(Core::Mve)) => "tflm-cmsis-nn-mve",
+            Target::TflmEspNn(None) => "tflm-esp-nn",
+            Target::TflmEspNn(Some(Chip::Generic)) => "tflm-esp-nn-generic",
+            Target::TflmEspNn(Some(Chip::S3)) => "tflm-esp-nn-s3",
+            Target::TflmEspNn(Some(Chip::P4)) => "tflm-esp-nn-p4",
+        }
+    }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Tflm => f.write_str("tflm"),
-        }
+        f.pad(self.name())
     }
 }
 
@@ -26,7 +155,13 @@ pub struct UnknownTarget(String);
 
 impl fmt::Display for UnknownTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown target {:?}; known: tflm", self.0)
+        let known: Vec<_> = Target::ALL.iter().map(|t| t.name()).collect();
+        write!(
+            f,
+            "unknown target {:?}; known: {}",
+            self.0,
+            known.join(", ")
+        )
     }
 }
 
@@ -36,9 +171,7 @@ impl FromStr for Target {
     type Err = UnknownTarget;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "tflm" => Ok(Target::Tflm),
-            _ => Err(UnknownTarget(text.to_owned())),
-        }
+        let found = Target::ALL.into_iter().find(|t| t.name() == text);
+        found.ok_or_else(|| UnknownTarget(text.to_owned()))
     }
 }
