@@ -20,6 +20,7 @@ use std::fmt;
 use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
+use crate::target::Library;
 
 /// A fault of a layout. Offsets and lengths are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub struct Layout {
     pub head: u64,
     /// Tensors that the application reads after an invoke besides the outputs.
     pub keep: Vec<TensorId>,
+    /// The kernel libraries for each of which it must be right.
+    pub libraries: &'static [Library],
 }
 
 /// Faults found: first those of the layout alone, then those found by walking. At most 100.
