@@ -27,6 +27,7 @@ pub mod interference;
 pub mod lifetimes;
 pub mod model;
 pub mod plan;
+pub mod reorder;
 pub mod report;
 pub mod scratch;
 pub mod stored;

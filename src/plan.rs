@@ -1,7 +1,7 @@
 //! Planning a model: from the bytes of a file to the bytes of the same file with a plan in it.
 //!
 //! ```text
-//! bytes -> Model -> Graph -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
+//! bytes -> Model -> Graph -> Schedule -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
 //! ```
 //!
 //! Several ways to plan are tried; each is judged by the head that TFLM will really use with it. The best one is checked
@@ -20,11 +20,13 @@ use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Node, Rules, solver_error};
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
-use crate::report::{Outcome, Report, Sizes, warnings};
+use crate::report::{Outcome, Report, warnings};
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
 use crate::target::Target;
 use crate::tflm::{self, Simulation};
+
+mod order;
 
 /// What the user asks of the planner.
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub struct Options {
     pub keep: Vec<String>,
     /// Tensors that are left to the device's planner, by name or index.
     pub online: Vec<String>,
+    /// Operators may be put into another order, where that saves memory.
+    pub reorder: bool,
 }
 
 impl Default for Options {
@@ -60,6 +64,7 @@ impl Default for Options {
             keep_inputs: false,
             keep: Vec::new(),
             online: Vec::new(),
+            reorder: true,
         }
     }
 }
@@ -141,9 +146,25 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report,
         });
     }
-    let candidate = job.best_candidate()?;
+    let file_sizes = job.sizes()?;
+    let schedule = order::search(&job);
+    let moved = schedule.as_ref().filter(|s| !s.is_unchanged());
+    let moved = moved.map(|s| (graph.reordered(&s.orders), s));
+    let other = moved.as_ref().map(|(graph, s)| job.in_order(graph, s));
+    let other = other.transpose()?;
+    let (best, candidate) = order::better(&job, &file_sizes, other.as_ref())?;
 
-    let mut report = job.report(&unplanned, &foreign, &candidate)?;
+    let outcome = job.choose(&unplanned, &foreign, &candidate);
+    let is_planned = matches!(outcome, Outcome::Planned { .. });
+    let in_use = if is_planned { best } else { &job };
+    let mut report = in_use.report(&unplanned, &foreign, &candidate)?;
+    report.outcome = outcome;
+    report.reordered = !in_use.orders.is_empty();
+    report.file_order_bound_bytes = file_sizes.bound_bytes;
+    let least = other.as_ref().map(Job::sizes).transpose()?;
+    let least = least.unwrap_or(file_sizes).bound_with_scratch_bytes;
+    report.order_proved = schedule.as_ref().is_some_and(|s| s.is_proved)
+        && report.sizes.bound_with_scratch_bytes <= least;
     report
         .warnings
         .extend(changed.map(|e| format!("{e}; its plan is replaced by a new one on top")));
@@ -155,9 +176,8 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
         let head = head.unwrap_or_default();
         format!("the plan that was in the file{head} is wrong and is replaced: {fault}")
     }));
-    report.outcome = job.choose(&unplanned, &foreign, &candidate);
     let file = match report.outcome {
-        Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
+        Outcome::Planned { .. } => in_use.write(&graph, Some(&candidate.offsets))?,
         Outcome::ForeignPlanKept => {
             report.planner = "stored".into();
             report.tensors_planned = foreign.tensors_planned();
@@ -169,7 +189,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.describe_head(&unplanned, false);
             // What another tool wrote into the file is no better than nothing, or it would have been kept.
             if foreign.exists() {
-                job.write(&original, None)?
+                job.write(&graph, None)?
             } else {
                 original.to_vec()
             }
@@ -177,7 +197,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     };
     report.file_bytes_before = original.len();
     report.file_bytes = file.len();
-    report.finish(&graph, &job.scratch);
+    report.finish(in_use.graph, &in_use.scratch);
     Ok(Planned { file, report })
 }
 
@@ -201,6 +221,8 @@ struct Job<'g, 'a, 'o> {
     warnings: Vec<String>,
     /// When the time limit began.
     start: Instant,
+    /// Orders to write, of the subgraphs whose operators are not in the file's order.
+    orders: Vec<patch::OperatorOrder>,
 }
 
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
@@ -259,6 +281,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             online,
             warnings,
             start: Instant::now(),
+            orders: Vec::new(),
         })
     }
 
@@ -480,8 +503,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         foreign: &Verdict,
         candidate: &Candidate,
     ) -> Result<Report, Error> {
-        let sizes = Sizes::of(self.graph, &self.lifetimes, &self.scratch, &self.keep)?;
-        let mut report = Report::new(self.graph, self.options, sizes);
+        let mut report = Report::new(self.graph, self.options, self.sizes()?);
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
         report.planner = candidate.planner.to_string();
@@ -499,17 +521,18 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
 
     /// Grafts the plan, or takes another tool's out, then reads the file back the way a device does and undoes it, before
     /// anyone gets the bytes.
-    fn write(&self, original: &[u8], offsets: Option<&[i32]>) -> Result<Vec<u8>, Error> {
+    fn write(&self, original: &Graph<'_>, offsets: Option<&[i32]>) -> Result<Vec<u8>, Error> {
+        let bytes = original.model.bytes();
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
-            operator_order: Vec::new(),
+            operator_order: self.orders.clone(),
             stamp: patch::Stamp {
                 tool_version: env!("CARGO_PKG_VERSION").into(),
                 target: self.options.target.to_string(),
                 options: options_text(self.options),
             },
         };
-        let file = patch::graft(original, &edit).map_err(patch_error)?;
+        let file = patch::graft(bytes, &edit).map_err(patch_error)?;
         let internal = |reason: String| Error::Internal { reason };
         let view =
             arenaplan_schema::view::Model::new(&file).map_err(|e| internal(e.to_string()))?;
@@ -520,7 +543,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 "the plan read back from the file is not the one written".into(),
             ));
         }
-        if patch::strip(&file).map_err(patch_error)? != original {
+        self.check_order(original, &Graph::read(Model::parse(&file)?)?)?;
+        if patch::strip(&file).map_err(patch_error)? != bytes {
             return Err(internal(
                 "taking the plan out does not give the original back".into(),
             ));
@@ -544,6 +568,9 @@ fn options_text(options: &Options) -> String {
     }
     if options.align != defaults.align {
         text.push_str(&format!(" align={}", options.align));
+    }
+    if !options.reorder {
+        text.push_str(" reorder=no");
     }
     if options.keep_inputs {
         text.push_str(" keep-inputs");

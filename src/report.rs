@@ -128,6 +128,12 @@ pub struct Report {
     pub head_bytes: u64,
     /// Whether `head_bytes` is proved to be the least possible for this order of operators without aliasing.
     pub optimal: bool,
+    /// Whether the file has its operators in another order than before.
+    pub reordered: bool,
+    /// Whether no order of the operators has fewer bytes alive at its peak than the one in the file.
+    pub order_proved: bool,
+    /// Liveness bound of the order in which the operators came, in bytes.
+    pub file_order_bound_bytes: u64,
     /// Whether the model is a chain: one subgraph, in which each operator needs the one before it.
     pub is_chain: bool,
     /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
@@ -160,6 +166,9 @@ impl Report {
             before_head_bytes: 0,
             head_bytes: 0,
             optimal: false,
+            reordered: false,
+            order_proved: false,
+            file_order_bound_bytes: sizes.bound_bytes,
             is_chain: is_chain(graph),
             tail_is_complete: true,
             arena_32: Arena::default(),
@@ -182,6 +191,7 @@ impl Report {
         let sizes = Sizes::of(graph, lifetimes, scratch, &[])?;
         let mut report = Self::new(graph, options, sizes);
         report.outcome = Outcome::AsStored;
+        report.reordered = graph.is_reordered();
         report.warnings = warnings(graph, lifetimes, scratch);
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = stored.head_if_right().unwrap_or(unplanned.head);
