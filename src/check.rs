@@ -22,6 +22,8 @@ use arenaplan_schema::tflite::BuiltinOperator;
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
 use crate::target::Library;
 
+pub mod order;
+
 /// A fault of a layout. Offsets and lengths are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

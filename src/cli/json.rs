@@ -33,6 +33,7 @@ pub(super) struct ModelFigures {
     head_bytes: u64,
     optimal: bool,
     reordered: bool,
+    order_proved: bool,
     pointer_bits: u32,
     tail_bytes: u64,
     tail_is_estimate: bool,
@@ -116,8 +117,8 @@ impl ModelFigures {
             before_head_bytes: report.before_head_bytes,
             head_bytes: report.head_bytes,
             optimal: report.optimal,
-            // Operators keep the order of the file, so this bound and the one above are one.
-            reordered: false,
+            reordered: report.reordered,
+            order_proved: report.order_proved,
             pointer_bits: bits.number(),
             tail_bytes: arena.tail_bytes,
             tail_is_estimate: true,
