@@ -34,7 +34,7 @@ fn layout_of(offsets: &[(TensorId, u64, u64)], align: u64) -> Layout {
     Layout {
         pieces,
         head,
-        keep: Vec::new(),
+        ..Layout::default()
     }
 }
 

@@ -71,6 +71,7 @@ impl Simulation {
             pieces: tensors.chain(scratch).collect(),
             head: self.head,
             keep: keep.to_vec(),
+            libraries: &[],
         }
     }
 
