@@ -55,6 +55,9 @@ pub struct Layout {
     /// The kernel libraries with which the layout must be right. With none nothing is known of any kernel's order: an
     /// operator may read any input byte after it has written any output byte.
     pub libraries: &'static [Library],
+    /// Of what the libraries allow, only copies of bytes onto themselves are right: what a kernel that nobody has looked
+    /// at will also keep.
+    pub views_only: bool,
 }
 
 /// Faults found: first those of the layout alone, then those found by walking. At most 100.
@@ -65,6 +68,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         holds: vec![None; graph.tensors.len()],
         viewers: BTreeMap::new(),
         libraries: layout.libraries,
+        views_only: layout.views_only,
         orders: BTreeMap::new(),
         order_steps: MAX_ORDER_STEPS,
         scratch: BTreeMap::new(),
@@ -101,6 +105,7 @@ struct Checker<'g, 'a> {
     /// The tensors that have pieces with a tensor's tag.
     viewers: BTreeMap<TensorId, BTreeSet<TensorId>>,
     libraries: &'static [Library],
+    views_only: bool,
     /// What came out when an operator was run in its kernel's order, which depends on places alone.
     orders: BTreeMap<OpId, Vec<Violation>>,
     order_steps: u64,
@@ -287,18 +292,17 @@ impl<'a> Checker<'_, 'a> {
     fn plain(&mut self, op: &Operator<'a>) {
         let at = Place::Operator(op.id);
         let views = self.views(op);
-        let mut last = Vec::new();
-        if !self.libraries.is_empty() {
-            // The kernel's scratch memory is written by now.
-            for &t in op.inputs.iter().flatten() {
+        let mut last: Vec<TensorId> = op.inputs.iter().flatten().copied().collect();
+        if !self.libraries.is_empty() && !self.views_only {
+            // Scratch memory is written by now.
+            for &t in &last {
                 self.read(t, at);
             }
             for violation in self.in_order(op, &views) {
                 self.report(violation);
             }
-            last = self.ordered_last(op);
-        } else {
-            last.extend(op.inputs.iter().flatten().copied());
+            // State that the operator updates must be whole to the end, whatever the kernel's order.
+            last.retain(|&t| self.graph.tensor(t).storage == Storage::Variable);
         }
         let held: Vec<_> = views
             .iter()
@@ -321,17 +325,6 @@ impl<'a> Checker<'_, 'a> {
                 self.write(t);
             }
         }
-    }
-
-    /// Inputs that must be whole until the operator ends, whatever the order of its kernel: state that it updates.
-    fn ordered_last(&self, op: &Operator<'a>) -> Vec<TensorId> {
-        let is_state = |t: &TensorId| self.graph.tensor(*t).storage == Storage::Variable;
-        op.inputs
-            .iter()
-            .flatten()
-            .copied()
-            .filter(is_state)
-            .collect()
     }
 
     /// The bytes that `op` copies onto themselves. A RESHAPE does with every library, known or not.

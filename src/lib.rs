@@ -19,6 +19,7 @@
 //! clock) -> [`interference`] (who may not share bytes, a petgraph graph) -> the solver crate -> [`mod@plan`] (offsets, judged
 //! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
 
+pub mod aliasing;
 pub mod check;
 pub mod contract;
 pub mod error;

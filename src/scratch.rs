@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::graph::{Graph, MAX_BYTES, OpId};
+use crate::target::Library;
 use crate::tflm::scratch::scratch_requests;
 
 /// One request of one operator.
@@ -29,14 +30,14 @@ impl Scratch {
         Self::collect(graph, &BTreeMap::new())
     }
 
-    /// Like [`Scratch::reference`], with the bytes of some operators replaced by those of a scratch file.
+    /// What the kernels of `library` ask for, with the bytes of some operators replaced by those of a scratch file.
     ///
     /// A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
     /// `SUBGRAPH:INDEX BYTES...`, separated by blanks or commas. No bytes mean no request. `#` starts a comment.
     ///
     /// # Errors
     /// [`Error::Scratch`] with the line: not a number, no such operator, or an operator named twice.
-    pub fn with_file(graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
+    pub fn with_file(graph: &Graph<'_>, library: Library, text: &str) -> Result<Self, Error> {
         let mut known: BTreeMap<OpId, Vec<u64>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             let fail = |reason: String| Error::Scratch {
@@ -73,6 +74,7 @@ impl Scratch {
                 return Err(fail(format!("{operator} is named twice")));
             }
         }
+        let _ = library;
         Ok(Self::collect(graph, &known))
     }
 
@@ -92,6 +94,23 @@ impl Scratch {
             }
         }
         Self { requests }
+    }
+
+    /// For each request the most that one of several libraries asks for, so that there is room for each of them.
+    pub fn most(libraries: &[Scratch]) -> Self {
+        let mut most: BTreeMap<(OpId, u32), u64> = BTreeMap::new();
+        for request in libraries.iter().flat_map(Scratch::requests) {
+            let bytes = most.entry((request.operator, request.index)).or_insert(0);
+            *bytes = request.bytes.max(*bytes);
+        }
+        let requests = most.into_iter().map(|((operator, index), bytes)| Request {
+            operator,
+            index,
+            bytes,
+        });
+        Self {
+            requests: requests.collect(),
+        }
     }
 
     /// The requests, in TFLM's order.

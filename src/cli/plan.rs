@@ -15,6 +15,8 @@ use super::{Status, complain, each};
 use crate::error::Error;
 use crate::plan::{Options, plan};
 use crate::report::Report;
+use crate::stored::made_for;
+use crate::target::Target;
 
 /// What became of one model.
 pub(super) struct Row {
@@ -122,11 +124,25 @@ pub(super) fn options(device: &DeviceArgs, found: &Found) -> anyhow::Result<Opti
         ),
     };
     Ok(Options {
-        target: device.target,
+        target: device.target.unwrap_or(Target::Tflm),
+        alias: device.alias,
         align: device.align,
         scratch,
         ..Options::default()
     })
+}
+
+/// The options for a file that may carry a plan of ours: without a target on the command line it is judged by what it was
+/// made for.
+pub(super) fn for_file(options: &Options, device: &DeviceArgs, bytes: &[u8]) -> Options {
+    let mut options = options.clone();
+    if device.target.is_none()
+        && let Some((target, alias)) = made_for(bytes)
+    {
+        options.target = target;
+        options.alias = options.alias.or(alias);
+    }
+    options
 }
 
 /// Names the scratch file in an error about it.
