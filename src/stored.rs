@@ -146,6 +146,7 @@ impl StoredPlan {
             Ok(simulation) => {
                 let mut layout = simulation.layout(setting.align, setting.keep);
                 layout.libraries = setting.kernels.libraries();
+                layout.views_only = Level::of(setting.kernels) <= Level::Views;
                 let faults = check::check(graph, &layout);
                 verdict
                     .faults

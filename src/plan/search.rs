@@ -353,6 +353,7 @@ impl Job<'_, '_, '_> {
             let align = self.options.align.max(tflm::ALIGNMENT);
             let mut layout = simulation.layout(align, &self.keep);
             layout.libraries = self.options.kernels().libraries();
+            layout.views_only = Level::of(self.options.kernels()) <= Level::Views;
             match check::check(graph, &layout).into_iter().next() {
                 None => {}
                 Some(Violation::TooDeep { operator }) => {

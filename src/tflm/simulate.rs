@@ -72,6 +72,7 @@ impl Simulation {
             head: self.head,
             keep: keep.to_vec(),
             libraries: &[],
+            views_only: false,
         }
     }
 
