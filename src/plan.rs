@@ -65,14 +65,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The scratch requests of a model: those of the scratch file, where there is one, else the reference kernels'.
+    /// The scratch requests of a model: those of the scratch file, where it has some, else those of the target's first
+    /// library.
     ///
     /// # Errors
     /// [`Error::Scratch`] for a file that does not fit the model.
     pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
+        let library = self.target.libraries()[0];
         match &self.scratch {
-            Some(text) => Scratch::with_file(graph, text),
-            None => Ok(Scratch::reference(graph)),
+            Some(text) => Scratch::with_file(library, graph, text),
+            None => Ok(Scratch::of(library, graph)),
         }
     }
 }

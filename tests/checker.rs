@@ -17,6 +17,7 @@ use arenaplan::plan::{Options, plan};
 use arenaplan::report::Outcome;
 use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
+use arenaplan::target::Library;
 use arenaplan::tflm;
 use arenaplan_schema::tflite::BuiltinOperator;
 
@@ -450,7 +451,8 @@ fn scratch_of_control_flow_damaged_by_what_it_runs() {
         let bytes = common::model(name);
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         let op = graph.operator(the(&graph, code));
-        let scratch = Scratch::with_file(&graph, &format!("{} 64", op.id.index)).unwrap();
+        let scratch =
+            Scratch::with_file(Library::Reference, &graph, &format!("{} 64", op.id.index)).unwrap();
         let layout = apart(&graph, &scratch);
         let tag = Tag::Scratch {
             operator: op.id,
