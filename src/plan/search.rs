@@ -198,7 +198,7 @@ impl Job<'_, '_, '_> {
             tries.push(self.solve(way, &alone, &[], Room::Least)?);
         }
         let most = Scratch::most(&scene.scratch);
-        if !is_enough(&tries) && most != *scene.first_scratch() {
+        if !is_enough(&tries) && most.requests() != scene.first_scratch().requests() {
             // Room for whatever library asks for most.
             let online = Some(&most);
             let roomy = self.interference(way.scene, Rules { online, ..rules })?;
