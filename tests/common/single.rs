@@ -193,8 +193,10 @@ impl File<'_> {
                 },
             )
         });
-        let elements = shape.iter().product::<i32>() as usize;
-        let data = values.map(|values| b.create_vector(&constant(ty(name), elements, values)));
+        let data = values.map(|values| {
+            let elements = shape.iter().product::<i32>() as usize;
+            b.create_vector(&constant(ty(name), elements, values))
+        });
         self.buffers.push(Buffer::create(
             b,
             &BufferArgs {
