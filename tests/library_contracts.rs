@@ -20,7 +20,7 @@ use single::{Single, build};
 /// What `library` promises of an input and the output of an operator (see `common/single.rs` for its line), and the bytes
 /// of the two.
 fn promise(library: Library, line: &str, input: usize) -> (Overlap, [u64; 2]) {
-    let bytes = build(&Single::parse(line), false);
+    let bytes = build(&Single::parse(line));
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
     let op = graph.operators().next().unwrap();
     let from = graph.tensor(op.inputs[input].unwrap()).bytes;

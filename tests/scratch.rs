@@ -25,7 +25,7 @@ use single::{Single, build};
 
 /// Runs `check` on the graph of an operator (see `common/single.rs` for its line).
 fn with_graph<T>(line: &str, check: impl FnOnce(&Graph<'_>) -> T) -> T {
-    let bytes = build(&Single::parse(line), false);
+    let bytes = build(&Single::parse(line));
     check(&Graph::read(Model::parse(&bytes).unwrap()).unwrap())
 }
 
