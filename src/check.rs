@@ -8,106 +8,28 @@
 //! before an operator   its inputs carry their tags
 //! while it runs        outputs and scratch are written; inputs and outputs must all still be whole, since a kernel
 //!                      may read any input byte after any output byte is written
+//!   known kernels      where outputs lie over inputs, the kernel's reads and writes are run in its order
+//! copies               bytes that an operator copies onto themselves keep their tag, and belong to both tensors
 //! IF                   both branches are tried from the same state; bytes that differ afterwards belong to nobody
 //! WHILE                the body is tried not at all, once, and twice; CALL_ONCE not at all, and once
 //! Ethos-U           its tensors lie over each other as its compiler arranged; only what others left there is checked
 //! two invokes          inputs are set before each; a variable that lives in the arena must survive from one to the next
 //! ```
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod in_order;
+pub mod order;
+mod replay;
+mod violation;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
+use crate::target::Library;
+use in_order::View;
 
-/// A fault of a layout. Offsets and lengths are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Violation {
-    /// A tensor that needs a place in the arena has none.
-    NoPlace {
-        /// The tensor.
-        tensor: TensorId,
-    },
-    /// The layout has a place for something that the model does not have, or two for one thing.
-    Unexpected {
-        /// What the place is for.
-        tag: Tag,
-    },
-    /// A place is smaller than the tensor in it.
-    TooShort {
-        /// The tensor.
-        tensor: TensorId,
-        /// Bytes of the place.
-        bytes: u64,
-        /// Bytes of the tensor.
-        needed: u64,
-    },
-    /// A tensor or scratch buffer does not start at a multiple of its alignment.
-    Misaligned {
-        /// What lies there.
-        tag: Tag,
-        /// Its offset.
-        offset: u64,
-        /// The alignment asked for.
-        align: u64,
-    },
-    /// A tensor or scratch buffer reaches behind the end of the head.
-    OutOfBounds {
-        /// What lies there.
-        tag: Tag,
-        /// Its end.
-        end: u64,
-        /// The size of the head.
-        head: u64,
-    },
-    /// A read finds bytes that something else has overwritten.
-    Overwritten {
-        /// The tensor or scratch buffer that is read.
-        tag: Tag,
-        /// When it is read.
-        at: Place,
-        /// Offset of the first byte that is not its own any more.
-        offset: u64,
-        /// What lies there now; `None` when different paths leave different things there.
-        by: Option<Tag>,
-    },
-    /// The model's calls nest too deeply, or take too many steps, to be checked.
-    TooDeep {
-        /// The operator at which the walk gave up.
-        operator: OpId,
-    },
-}
-
-/// When a read happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Place {
-    /// The application has set all inputs.
-    BeforeInvoke,
-    /// An operator reads its input, or its output is found damaged when it ends.
-    Operator(OpId),
-    /// Values are copied into or out of a subgraph.
-    EndOf(u32),
-    /// The application reads after the invoke.
-    AfterInvoke,
-}
-
-/// Owner of bytes in the arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Tag {
-    /// A tensor.
-    Tensor(TensorId),
-    /// Scratch memory of an operator's kernel.
-    Scratch {
-        /// The operator.
-        operator: OpId,
-        /// Position among its requests.
-        request: u32,
-    },
-}
+pub use violation::{Place, Tag, Violation};
 
 /// A piece of the arena with its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +53,12 @@ pub struct Layout {
     pub head: u64,
     /// Tensors that the application reads after an invoke besides the outputs.
     pub keep: Vec<TensorId>,
+    /// The kernel libraries with which the layout must be right. With none nothing is known of any kernel's order: an
+    /// operator may read any input byte after it has written any output byte.
+    pub libraries: &'static [Library],
+    /// Of what the libraries allow, only copies of bytes onto themselves are right: what a kernel that nobody has looked
+    /// at will also keep.
+    pub views_only: bool,
 }
 
 /// Faults found: first those of the layout alone, then those found by walking. At most 100.
@@ -138,7 +66,12 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
     let mut checker = Checker {
         graph,
         place: vec![None; graph.tensors.len()],
-        same_as: graph.tensors.iter().map(|t| t.id).collect(),
+        holds: vec![None; graph.tensors.len()],
+        viewers: BTreeMap::new(),
+        libraries: layout.libraries,
+        views_only: layout.views_only,
+        orders: BTreeMap::new(),
+        order_steps: MAX_ORDER_STEPS,
         scratch: BTreeMap::new(),
         arena: BTreeMap::new(),
         written: vec![false; graph.tensors.len()],
@@ -147,7 +80,6 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         steps: 0,
     };
     checker.structure(layout);
-    checker.views();
     checker.run(layout);
     checker.found
 }
@@ -156,16 +88,28 @@ const MAX_FOUND: usize = 100;
 /// Writes, reads and copied intervals. More than any model for a microcontroller takes, and about a second of work.
 const MAX_STEPS: usize = 2_000_000;
 const MAX_DEPTH: usize = 70;
+/// Steps of all kernels that are run in their order, together.
+const MAX_ORDER_STEPS: u64 = 200_000_000;
 
 /// Tagged intervals: start -> (end, tag). They never overlap.
 type Arena = BTreeMap<u64, (u64, Tag)>;
+
+/// A piece of a tensor: start and end in the arena, and the tag that it carries.
+type Held = (u64, u64, Tag);
 
 struct Checker<'g, 'a> {
     graph: &'g Graph<'a>,
     /// Start and end of each tensor in the arena.
     place: Vec<Option<(u64, u64)>>,
-    /// The tensor whose tag a tensor's bytes carry: itself, or the one that it is a view of.
-    same_as: Vec<TensorId>,
+    /// What a tensor's bytes carry: its own tag, or, for one that is a view of others, pieces with theirs.
+    holds: Vec<Option<Vec<Held>>>,
+    /// The tensors that have pieces with a tensor's tag.
+    viewers: BTreeMap<TensorId, BTreeSet<TensorId>>,
+    libraries: &'static [Library],
+    views_only: bool,
+    /// What came out when an operator was run in its kernel's order, which depends on places alone.
+    orders: BTreeMap<OpId, Vec<Violation>>,
+    order_steps: u64,
     /// Start and end of each operator's scratch buffers, by request.
     scratch: BTreeMap<OpId, BTreeMap<u32, (u64, u64)>>,
     arena: Arena,
@@ -237,22 +181,6 @@ impl<'a> Checker<'_, 'a> {
         for tensor in &self.graph.tensors {
             if tensor.storage == Storage::Arena && self.place[tensor.id.index()].is_none() {
                 self.report(Violation::NoPlace { tensor: tensor.id });
-            }
-        }
-    }
-
-    /// Outputs of RESHAPE that lie exactly on their input.
-    fn views(&mut self) {
-        for op in self
-            .graph
-            .operators()
-            .filter(|o| o.code == BuiltinOperator::RESHAPE)
-        {
-            if let (Some(&Some(input)), [output]) = (op.inputs.first(), &op.outputs[..])
-                && self.place[input.index()].is_some()
-                && self.place[input.index()] == self.place[output.index()]
-            {
-                self.same_as[output.index()] = self.same_as[input.index()];
             }
         }
     }
@@ -351,7 +279,7 @@ impl<'a> Checker<'_, 'a> {
                         operator: op.id,
                         request,
                     };
-                    self.demand(range, tag, Place::Operator(op.id));
+                    self.demand(range, tag, tag, Place::Operator(op.id));
                 }
             }
         }
@@ -360,18 +288,137 @@ impl<'a> Checker<'_, 'a> {
         }
     }
 
-    /// An operator without subgraphs: everything it touches is needed at once.
+    /// An operator without subgraphs. What an operator leaves of an input that its outputs lie over is found by whoever
+    /// reads that input next; whether the operator itself has read it in time is a question to its kernel's order.
     fn plain(&mut self, op: &Operator<'a>) {
-        for &t in &op.outputs {
-            self.write(t);
+        let at = Place::Operator(op.id);
+        let views = self.views(op);
+        let mut last: Vec<TensorId> = op.inputs.iter().flatten().copied().collect();
+        if !self.libraries.is_empty() && !self.views_only {
+            // Scratch memory is written by now.
+            for &t in &last {
+                self.read(t, at);
+            }
+            for violation in self.in_order(op, &views) {
+                self.report(violation);
+            }
+            // State that the operator updates must be whole to the end, whatever the kernel's order.
+            last.retain(|&t| self.graph.tensor(t).storage == Storage::Variable);
         }
-        for &t in op.inputs.iter().flatten().chain(&op.outputs) {
-            self.read(t, Place::Operator(op.id));
+        let held: Vec<_> = views
+            .iter()
+            .map(|v| (v.output, self.held(op.inputs[v.input], v.start, v.end)))
+            .collect();
+        for (o, &t) in op.outputs.iter().enumerate() {
+            let shared: Vec<Held> = held
+                .iter()
+                .filter(|(output, _)| *output == o)
+                .flat_map(|(_, pieces)| pieces.iter().copied())
+                .collect();
+            self.write_around(t, shared);
+        }
+        for &t in last.iter().chain(&op.outputs) {
+            self.read(t, at);
         }
         // A variable input is updated by its operator.
         for &t in op.inputs.iter().flatten() {
             if self.graph.tensor(t).storage == Storage::Variable {
                 self.write(t);
+            }
+        }
+    }
+
+    /// The bytes that `op` copies onto themselves. A RESHAPE does with every library, known or not.
+    fn views(&self, op: &Operator<'a>) -> Vec<View> {
+        let any = &[Library::Reference];
+        match self.libraries {
+            [] if op.code == BuiltinOperator::RESHAPE => {
+                in_order::views(any, self.graph, op, &self.place)
+            }
+            libraries => in_order::views(libraries, self.graph, op, &self.place),
+        }
+    }
+
+    /// Faults of an operator run in the order of each library's kernel.
+    fn in_order(&mut self, op: &Operator<'a>, views: &[View]) -> Vec<Violation> {
+        if let Some(known) = self.orders.get(&op.id) {
+            return known.clone();
+        }
+        let mut found = Vec::new();
+        let mut done = false;
+        for &library in self.libraries {
+            // Where a library has no kernel of its own, one run is enough for all of those.
+            if replay::is_reference(library, op) && std::mem::replace(&mut done, true) {
+                continue;
+            }
+            let steps = &mut self.order_steps;
+            let fault = in_order::fault(library, self.graph, op, &self.place, views, steps);
+            found.extend(fault.map(|f| Violation::ReadTooLate {
+                tensor: f.input,
+                operator: op.id,
+                library: f.library,
+                offset: f.offset,
+                by: f.output,
+            }));
+        }
+        self.orders.insert(op.id, found.clone());
+        found
+    }
+
+    /// What a tensor carries in `start..end`.
+    fn held(&self, tensor: Option<TensorId>, start: u64, end: u64) -> Vec<Held> {
+        let Some(tensor) = tensor else {
+            return Vec::new();
+        };
+        let own = [(start, end, Tag::Tensor(tensor))];
+        let pieces = self.holds[tensor.index()].as_deref().unwrap_or(&own);
+        let cut = pieces
+            .iter()
+            .map(|&(s, e, tag)| (s.max(start), e.min(end), tag));
+        cut.filter(|(s, e, _)| s < e).collect()
+    }
+
+    /// Writes a tensor of which some pieces are there already.
+    fn write_around(&mut self, tensor: TensorId, mut shared: Vec<Held>) {
+        self.forget(tensor);
+        let Some((start, end)) = self.place[tensor.index()] else {
+            return;
+        };
+        let own = Tag::Tensor(tensor);
+        if shared.is_empty() {
+            self.put(start, end, own);
+            return;
+        }
+        shared.sort_unstable();
+        let mut pieces = Vec::new();
+        let mut next = start;
+        for (s, e, tag) in shared {
+            if next < s {
+                self.put(next, s, own);
+                pieces.push((next, s, own));
+            }
+            pieces.push((s, e, tag));
+            if let Tag::Tensor(root) = tag {
+                self.viewers.entry(root).or_default().insert(tensor);
+            }
+            next = e;
+        }
+        if next < end {
+            self.put(next, end, own);
+            pieces.push((next, end, own));
+        }
+        self.holds[tensor.index()] = Some(pieces);
+    }
+
+    /// A tensor gets a new value: it is no view any more, and what was a view of it has lost those pieces.
+    fn forget(&mut self, tensor: TensorId) {
+        self.holds[tensor.index()] = None;
+        for viewer in self.viewers.remove(&tensor).unwrap_or_default() {
+            for (_, _, tag) in self.holds[viewer.index()].iter_mut().flatten() {
+                if *tag == Tag::Tensor(tensor) {
+                    // A tag that nothing in the arena carries there.
+                    *tag = Tag::Tensor(viewer);
+                }
             }
         }
     }
@@ -471,9 +518,7 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn write(&mut self, tensor: TensorId) {
-        if let Some((start, end)) = self.place[tensor.index()] {
-            self.put(start, end, Tag::Tensor(self.same_as[tensor.index()]));
-        }
+        self.write_around(tensor, Vec::new());
     }
 
     /// Covers `start..end` with `tag`, cutting what was there.
@@ -501,15 +546,19 @@ impl<'a> Checker<'_, 'a> {
 
     fn read(&mut self, tensor: TensorId, at: Place) {
         // An output that nobody writes has no value to lose.
-        if let Some(range) = self.place[tensor.index()]
+        if let Some((start, end)) = self.place[tensor.index()]
             && self.has_value[tensor.index()]
         {
-            self.demand(range, Tag::Tensor(self.same_as[tensor.index()]), at);
+            for (start, end, tag) in self.held(Some(tensor), start, end) {
+                if !self.demand((start, end), tag, Tag::Tensor(tensor), at) {
+                    return;
+                }
+            }
         }
     }
 
-    /// Every byte of the range must carry the tag.
-    fn demand(&mut self, (start, end): (u64, u64), tag: Tag, at: Place) {
+    /// Every byte of the range must carry the tag, or `what` has lost it.
+    fn demand(&mut self, (start, end): (u64, u64), tag: Tag, what: Tag, at: Place) -> bool {
         self.steps += 1;
         let mut next = start;
         while next < end {
@@ -519,15 +568,16 @@ impl<'a> Checker<'_, 'a> {
                 other => {
                     let by = other.map(|(_, owner)| owner);
                     self.report(Violation::Overwritten {
-                        tag,
+                        tag: what,
                         at,
                         offset: next,
                         by,
                     });
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 }
 
@@ -547,92 +597,4 @@ fn agreement(a: Arena, b: &Arena) -> Arena {
         }
     }
     both
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::BeforeInvoke => write!(f, "when all inputs are set"),
-            Place::Operator(op) => write!(f, "at {op}"),
-            Place::EndOf(subgraph) => write!(f, "when subgraph {subgraph} is entered or left"),
-            Place::AfterInvoke => write!(f, "after the invoke"),
-        }
-    }
-}
-
-impl Violation {
-    /// The fault in words, with the names of tensors and operators.
-    pub fn describe(&self, graph: &Graph<'_>) -> String {
-        let operator = |op: OpId| {
-            let found = graph.subgraphs.get(op.subgraph as usize);
-            let found = found.and_then(|s| s.operators.get(op.index as usize));
-            found.map_or_else(|| op.to_string(), Operator::label)
-        };
-        let tensor = |t: TensorId| match graph.tensors.get(t.index()) {
-            Some(tensor) => tensor.label(),
-            None => format!("tensor number {}, which the model does not have", t.0),
-        };
-        let name = |tag: &Tag| match *tag {
-            Tag::Tensor(t) => tensor(t),
-            Tag::Scratch {
-                operator: op,
-                request,
-            } => {
-                format!("scratch memory {request} of {}", operator(op))
-            }
-        };
-        match self {
-            Violation::NoPlace { tensor: t } => format!("{} has no place in the arena", tensor(*t)),
-            Violation::Unexpected { tag } => {
-                format!("there is a place too many, for {}", name(tag))
-            }
-            Violation::TooShort {
-                tensor: t,
-                bytes,
-                needed,
-            } => {
-                format!(
-                    "{} has a place of {bytes} bytes, and needs {needed}",
-                    tensor(*t)
-                )
-            }
-            Violation::Misaligned { tag, offset, align } => {
-                format!(
-                    "{} starts at {offset}, which is not a multiple of {align}",
-                    name(tag)
-                )
-            }
-            Violation::OutOfBounds { tag, end, head } => {
-                format!(
-                    "{} ends at {end}, behind the head of {head} bytes",
-                    name(tag)
-                )
-            }
-            Violation::Overwritten {
-                tag,
-                at,
-                offset,
-                by,
-            } => {
-                let at = match at {
-                    Place::Operator(op) => format!("at {}", operator(*op)),
-                    other => other.to_string(),
-                };
-                let by = match by {
-                    Some(tag) => format!("{} lies there", name(tag)),
-                    None => "what lies there depends on the path taken".into(),
-                };
-                format!(
-                    "{} is needed {at}, but at byte {offset} of the arena {by}",
-                    name(tag)
-                )
-            }
-            Violation::TooDeep { operator: op } => {
-                format!(
-                    "calls nest too deeply or take too long to check at {}",
-                    operator(*op)
-                )
-            }
-        }
-    }
 }

@@ -6,7 +6,7 @@ use crate::lifetimes::{Lifetimes, Span, Visit};
 use crate::plan::Options;
 use crate::report::Report;
 use crate::scratch::{Request, Scratch};
-use crate::stored::{StoredPlan, Verdict};
+use crate::stored::{Setting, StoredPlan, Verdict};
 use crate::tflm::{self, ALIGNMENT};
 
 /// One operator as the clock meets it.
@@ -118,7 +118,16 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         scratch: requests,
     };
 
-    let stored = StoredPlan::read(graph).judged(graph, &lifetimes, &scratch, options.align, &[]);
+    let stored = StoredPlan::read(graph).judged(
+        graph,
+        &Setting {
+            lifetimes: &lifetimes,
+            scratch: &scratch,
+            align: options.align,
+            keep: &[],
+            kernels: options.kernels(),
+        },
+    );
     let unplanned = tflm::simulate(graph, &lifetimes, &scratch, None)?;
     let used = stored.simulation.as_ref().unwrap_or(&unplanned);
     let offsets = graph

@@ -6,20 +6,24 @@
 
 use std::fmt::Write as _;
 
-use arenaplan_solver::{Buffer, Lifetime, Problem};
+use arenaplan_solver::{Buffer, BufferId, Lifetime, Problem};
 use petgraph::visit::EdgeRef;
 
+use crate::aliasing::{Member, Promises, Sharing, merge};
 use crate::error::Error;
-use crate::graph::{Graph, OpId, TensorId};
-use crate::lifetimes::{Lifetimes, Span};
+use crate::graph::{Graph, OpId, Tensor, TensorId};
+use crate::lifetimes::Lifetimes;
 use crate::scratch::Scratch;
+use crate::tflm;
 
 /// What a node of the interference graph stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Node {
     /// A tensor in the arena's head.
     Tensor(TensorId),
+    /// Several tensors that are views of each other, each with its distance from the start of the buffer.
+    Merged(Vec<Member>),
     /// The `request`-th scratch buffer that an operator's kernel asks for.
     Scratch {
         /// The operator.
@@ -29,6 +33,19 @@ pub enum Node {
     },
 }
 
+impl Node {
+    /// The tensors that it stands for, each with its distance from the start of the buffer.
+    pub fn tensors(&self) -> impl Iterator<Item = (TensorId, u64)> {
+        let (one, several): (Option<TensorId>, &[Member]) = match self {
+            Node::Tensor(t) => (Some(*t), &[]),
+            Node::Merged(members) => (None, members),
+            Node::Scratch { .. } => (None, &[]),
+        };
+        let one = one.into_iter().map(|t| (t, 0));
+        one.chain(several.iter().map(|m| (m.tensor, m.at)))
+    }
+}
+
 /// The solver's problem together with the meaning of its buffers.
 #[derive(Clone, Debug)]
 pub struct Interference {
@@ -36,6 +53,8 @@ pub struct Interference {
     pub problem: Problem,
     /// What each buffer stands for, by [`arenaplan_solver::BufferId`].
     pub nodes: Vec<Node>,
+    /// Liveness bound in bytes: what is alive at one time, with as much of it shared as may be.
+    pub bound: u64,
 }
 
 /// What the interference graph is built for.
@@ -50,6 +69,25 @@ pub struct Rules<'r> {
     pub online: Option<&'r Scratch>,
     /// Tensors that stay alive to the end of the model, sorted.
     pub keep: &'r [TensorId],
+    /// What may share bytes.
+    pub promises: &'r Promises,
+    /// Whether views of a part of a tensor are merged, and not only those of a whole one.
+    pub parts: bool,
+}
+
+impl Rules<'_> {
+    /// What the model needs whatever the plan is: without scratch memory, alignment and aliasing.
+    pub fn tensors_alone() -> Self {
+        const NONE: &Promises = &Promises::none();
+        Self {
+            align: 1,
+            granule: tflm::ALIGNMENT,
+            online: None,
+            keep: &[],
+            promises: NONE,
+            parts: false,
+        }
+    }
 }
 
 impl Interference {
@@ -62,51 +100,52 @@ impl Interference {
         lifetimes: &Lifetimes,
         rules: Rules<'_>,
     ) -> Result<Self, Error> {
+        let sharing = Sharing::new(graph, lifetimes, rules);
+        let is_placed =
+            |t: &&Tensor<'_>| t.is_planned() || (rules.online.is_some() && t.is_left_to_tflm());
+        let tensors: Vec<TensorId> = graph
+            .tensors
+            .iter()
+            .filter(is_placed)
+            .map(|t| t.id)
+            .collect();
         let mut nodes = Vec::new();
         let mut buffers = Vec::new();
-        let mut push = |node, bytes: u64, align: u64, span: Span| {
-            nodes.push(node);
+        for block in merge(&sharing, &tensors) {
+            buffers.push(sharing.buffer(&block));
+            nodes.push(match &block.members[..] {
+                [only] => Node::Tensor(only.tensor),
+                _ => Node::Merged(block.members),
+            });
+        }
+        for request in rules.online.into_iter().flat_map(Scratch::requests) {
+            let span = lifetimes.operator(request.operator);
+            nodes.push(Node::Scratch {
+                operator: request.operator,
+                request: request.index,
+            });
             buffers.push(Buffer {
-                size: bytes.next_multiple_of(rules.granule),
-                align,
-                lifetime: Lifetime {
-                    first: span.first,
-                    last: span.last,
-                },
+                size: request.bytes.next_multiple_of(rules.granule),
+                align: rules.granule,
+                lifetime: Lifetime::new(span.first, span.last),
                 fixed: None,
             });
+        }
+        let bound = sharing.bound(&nodes, &buffers);
+        let problem = match rules.promises.is_empty() {
+            true => Problem::from_lifetimes(buffers).map_err(solver_error)?,
+            false => sharing.problem(&nodes, buffers)?,
         };
-        for tensor in &graph.tensors {
-            if !tensor.is_planned() && (rules.online.is_none() || !tensor.is_left_to_tflm()) {
-                continue;
-            }
-            let mut span = lifetimes.tensor(tensor.id);
-            if rules.keep.binary_search(&tensor.id).is_ok() {
-                span.last = lifetimes.end;
-            }
-            let align = if tensor.is_planned() {
-                rules.align
-            } else {
-                rules.granule
-            };
-            push(Node::Tensor(tensor.id), tensor.bytes, align, span);
-        }
-        if let Some(scratch) = rules.online {
-            for request in scratch.requests() {
-                let node = Node::Scratch {
-                    operator: request.operator,
-                    request: request.index,
-                };
-                push(
-                    node,
-                    request.bytes,
-                    rules.granule,
-                    lifetimes.operator(request.operator),
-                );
-            }
-        }
-        let problem = Problem::from_lifetimes(buffers).map_err(solver_error)?;
-        Ok(Self { problem, nodes })
+        Ok(Self {
+            problem,
+            nodes,
+            bound,
+        })
+    }
+
+    /// The buffer of a node.
+    pub fn buffer(&self, node: usize) -> Option<&Buffer> {
+        self.problem.buffer(BufferId(u32::try_from(node).ok()?))
     }
 
     /// The graph in Graphviz' DOT: a node per buffer with name, bytes and lifetime, an edge per conflict.
@@ -114,10 +153,16 @@ impl Interference {
         let mut text = String::from("graph interference {\n  node [shape=box];\n");
         let buffers = self.problem.graph().node_weights();
         for (i, (node, buffer)) in self.nodes.iter().zip(buffers).enumerate() {
-            let what = match *node {
-                Node::Tensor(t) => graph.tensor(t).label(),
+            let what = match node {
+                Node::Tensor(t) => graph.tensor(*t).label(),
+                Node::Merged(members) => {
+                    let members = members
+                        .iter()
+                        .map(|m| format!("{} at {}", graph.tensor(m.tensor).label(), m.at));
+                    members.collect::<Vec<_>>().join("\n")
+                }
                 Node::Scratch { operator, request } => {
-                    format!("scratch {request} of {}", graph.operator(operator).label())
+                    format!("scratch {request} of {}", graph.operator(*operator).label())
                 }
             };
             let label = format!(
@@ -128,12 +173,17 @@ impl Interference {
             let _ = writeln!(text, "  n{i} [label={}];", quoted(&label));
         }
         for edge in self.problem.graph().edge_references() {
-            let _ = writeln!(
-                text,
-                "  n{} -- n{};",
-                edge.source().index(),
-                edge.target().index()
-            );
+            let (a, b) = (edge.source().index(), edge.target().index());
+            let conflict = edge.weight();
+            let sizes = [a, b].map(|x| self.buffer(x).map_or(0, |b| b.size));
+            let _ = match sizes == [conflict.a_below_b, conflict.b_below_a] {
+                true => writeln!(text, "  n{a} -- n{b};"),
+                false => writeln!(
+                    text,
+                    "  n{a} -- n{b} [label=\"{} / {}\"];",
+                    conflict.a_below_b, conflict.b_below_a
+                ),
+            };
         }
         text.push_str("}\n");
         text

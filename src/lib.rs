@@ -19,6 +19,7 @@
 //! clock) -> [`interference`] (who may not share bytes, a petgraph graph) -> the solver crate -> [`mod@plan`] (offsets, judged
 //! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
 
+pub mod aliasing;
 pub mod check;
 pub mod contract;
 pub mod error;
@@ -28,8 +29,10 @@ pub mod interference;
 pub mod lifetimes;
 pub mod model;
 pub mod plan;
+pub mod reorder;
 pub mod report;
 pub mod scratch;
+pub mod steps;
 pub mod stored;
 pub mod target;
 mod text;

@@ -1,29 +1,34 @@
 //! Planning a model: from the bytes of a file to the bytes of the same file with a plan in it.
 //!
 //! ```text
-//! bytes -> Model -> Graph -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
+//! bytes -> Model -> Graph -> Schedule -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
 //! ```
 //!
 //! Several ways to plan are tried; each is judged by the head that TFLM will really use with it. The best one is checked
 //! independently, and written only if it is not above what TFLM needs without any plan.
+
+mod scene;
+mod search;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use arenaplan_schema::patch::{self, PatchError};
-use arenaplan_solver::{Limits, Planner, Problem, Stop, solve};
+use arenaplan_solver::{Limits, Planner};
 
-use crate::check::{self, Tag, Violation};
+use self::scene::Scene;
+use self::search::Candidate;
+use crate::aliasing::{Level, Promises, Taken, taken};
+use crate::check;
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
-use crate::interference::{Interference, Node, Rules, solver_error};
-use crate::lifetimes::Lifetimes;
+use crate::interference::{Interference, Rules};
 use crate::model::Model;
-use crate::report::{Outcome, Report, Sizes, warnings};
+use crate::report::{LibraryHead, Outcome, Report, Sizes, warnings};
 use crate::scratch::Scratch;
-use crate::stored::{StoredPlan, Verdict};
-use crate::target::Target;
+use crate::stored::{Setting, StoredPlan, Verdict};
+use crate::target::{Library, Target};
 use crate::tflm::{self, Simulation};
 
 /// What the user asks of the planner.
@@ -31,6 +36,11 @@ use crate::tflm::{self, Simulation};
 pub struct Options {
     /// The device side.
     pub target: Target,
+    /// How much tensors may share bytes; `None`: as much as the target's kernels promise. More than that takes what TFLM's
+    /// reference kernels promise, and the plan is for them alone.
+    pub alias: Option<Level>,
+    /// Operators may be put into another order, where that saves memory.
+    pub reorder: bool,
     /// The planner to place buffers with.
     pub solver: Planner,
     /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
@@ -53,6 +63,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             target: Target::Tflm,
+            alias: None,
+            reorder: true,
             solver: Planner::Auto,
             limits: Limits::default(),
             align: tflm::ALIGNMENT,
@@ -65,23 +77,44 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The scratch requests of a model: those of the scratch file, where there is one, else the reference kernels'.
+    /// The scratch requests of a model with the target's first library: those of the scratch file, where there is one and
+    /// it names the operator, else the kernels' own.
     ///
     /// # Errors
     /// [`Error::Scratch`] for a file that does not fit the model.
     pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
+        self.scratch_with(graph, self.target.libraries()[0])
+    }
+
+    /// The same for each of the target's libraries.
+    pub(crate) fn scratch_by_library(&self, graph: &Graph<'_>) -> Result<Vec<Scratch>, Error> {
+        let libraries = self.target.libraries().iter();
+        libraries.map(|&l| self.scratch_with(graph, l)).collect()
+    }
+
+    fn scratch_with(&self, graph: &Graph<'_>, library: Library) -> Result<Scratch, Error> {
         match &self.scratch {
-            Some(text) => Scratch::with_file(graph, text),
-            None => Ok(Scratch::reference(graph)),
+            Some(text) => Scratch::with_file(library, graph, text),
+            None => Ok(Scratch::of(library, graph)),
+        }
+    }
+
+    /// How much is shared at most.
+    pub fn level(&self) -> Level {
+        self.alias.unwrap_or(Level::of(self.target))
+    }
+
+    /// The target whose kernels the plan needs: a level above the target's own takes TFLM's reference kernels.
+    pub fn kernels(&self) -> Target {
+        match self.level() > Level::of(self.target) {
+            true => Target::TflmReference,
+            false => self.target,
         }
     }
 }
 
 /// The largest alignment that can be asked for.
 const MAX_ALIGN: u64 = 4096;
-
-/// An offset that nothing else reaches.
-const OUT_OF_THE_WAY: u64 = 1 << 30;
 
 /// A planned model.
 #[derive(Clone, Debug)]
@@ -125,16 +158,18 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let graph = Graph::read(model)?;
     let job = Job::new(&graph, options)?;
 
-    let unplanned = tflm::simulate(&graph, &job.lifetimes, &job.scratch, None)?;
-    let foreign = StoredPlan::read(&graph).judged(
-        &graph,
-        &job.lifetimes,
-        &job.scratch,
-        tflm::ALIGNMENT,
-        &job.keep,
-    );
+    let unplanned = &job.unplanned[0];
+    let file = &job.scenes[0];
+    let setting = Setting {
+        lifetimes: &file.lifetimes,
+        scratch: file.first_scratch(),
+        align: tflm::ALIGNMENT,
+        keep: &job.keep,
+        kernels: options.kernels(),
+    };
+    let foreign = StoredPlan::read(&graph).judged(&graph, &setting);
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
-        let mut report = job.report_compiled(&op.label(), &unplanned, &foreign)?;
+        let mut report = job.report_compiled(&op.label(), &foreign)?;
         report.warnings.extend(changed.map(|e| e.to_string()));
         return Ok(Planned {
             file: original.to_vec(),
@@ -143,7 +178,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     }
     let candidate = job.best_candidate()?;
 
-    let mut report = job.report(&unplanned, &foreign, &candidate)?;
+    let mut report = job.report(&foreign, &candidate)?;
     report
         .warnings
         .extend(changed.map(|e| format!("{e}; its plan is replaced by a new one on top")));
@@ -155,21 +190,29 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
         let head = head.unwrap_or_default();
         format!("the plan that was in the file{head} is wrong and is replaced: {fault}")
     }));
-    report.outcome = job.choose(&unplanned, &foreign, &candidate);
+    report.outcome = job.choose(&foreign, &candidate);
     let file = match report.outcome {
-        Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
+        Outcome::Planned { .. } => job.write(Some(&candidate))?,
         Outcome::ForeignPlanKept => {
             report.planner = "stored".into();
+            report.reordered = false;
             report.tensors_planned = foreign.tensors_planned();
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
+            if let StoredPlan::Offsets(offsets) = &foreign.plan {
+                job.describe_libraries(&mut report, &file.simulate(Some(offsets))?);
+            }
             original.to_vec()
         }
         _ => {
-            report.describe_head(&unplanned, false);
+            report.describe_head(unplanned, false);
+            job.describe_libraries(&mut report, &job.unplanned);
+            report.taken.clear();
+            report.needs = None;
+            report.reordered = false;
             // What another tool wrote into the file is no better than nothing, or it would have been kept.
             if foreign.exists() {
-                job.write(&original, None)?
+                job.write(None)?
             } else {
                 original.to_vec()
             }
@@ -177,25 +220,22 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     };
     report.file_bytes_before = original.len();
     report.file_bytes = file.len();
-    report.finish(&graph, &job.scratch);
+    report.finish(&graph, job.scenes[0].first_scratch());
     Ok(Planned { file, report })
-}
-
-/// A plan with what TFLM makes of it.
-struct Candidate {
-    offsets: Vec<i32>,
-    simulation: Simulation,
-    planner: Planner,
-    /// Whether the time limit ended the search.
-    is_late: bool,
 }
 
 /// All that planning one model needs.
 struct Job<'g, 'a, 'o> {
     graph: &'g Graph<'a>,
     options: &'o Options,
-    lifetimes: Lifetimes,
-    scratch: Scratch,
+    /// The orders of the operators that are tried, the file's first.
+    scenes: Vec<Scene<'g, 'a>>,
+    /// What each library of the target makes of the model without a plan.
+    unplanned: Vec<Simulation>,
+    /// What may be shared, up to each level that is allowed.
+    promises: Vec<Promises>,
+    /// Whether some views are of a part of a tensor.
+    has_partial_views: bool,
     keep: Vec<TensorId>,
     online: BTreeSet<TensorId>,
     warnings: Vec<String>,
@@ -205,8 +245,6 @@ struct Job<'g, 'a, 'o> {
 
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     fn new(graph: &'g Graph<'a>, options: &'o Options) -> Result<Self, Error> {
-        let lifetimes = Lifetimes::of(graph)?;
-        let scratch = options.scratch_of(graph)?;
         let named = |names: &[String]| {
             names
                 .iter()
@@ -232,9 +270,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
         keep.sort_unstable();
         keep.dedup();
+        let scenes = scene::scenes(graph, options, &keep)?;
+        let scene = &scenes[0];
+        let unplanned = scene.simulate(None)?;
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
         online.extend(tflm::entries_read_for_variables(graph));
-        let mut warnings = warnings(graph, &lifetimes, &scratch);
+        let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
         if !keep.is_empty() {
             warnings.push(
                 "what is kept is safe from the scratch memory of TFLM's reference kernels; with other kernels, give \
@@ -250,11 +291,21 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 ));
             }
         }
+        let may_share = |t: TensorId| graph.tensor(t).is_planned() && !online.contains(&t);
+        let promises = match options.level() {
+            Level::None => Promises::none(),
+            _ => Promises::of(graph, options.kernels(), may_share),
+        };
+        let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
+        let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
+        let has_partial_views = promises.iter().any(|p| p.has_partial_views(graph));
         Ok(Self {
             graph,
             options,
-            lifetimes,
-            scratch,
+            unplanned,
+            scenes,
+            promises,
+            has_partial_views,
             keep,
             online,
             warnings,
@@ -262,182 +313,27 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         })
     }
 
-    /// What is left of the limits.
-    fn limits(&self) -> Limits {
-        let limits = self.options.limits.clone();
-        match limits.time {
-            Some(time) => limits.with_time(time.saturating_sub(self.start.elapsed())),
-            None => limits,
-        }
-    }
-
-    fn rules<'r>(&'r self, online: Option<&'r Scratch>) -> Rules<'r> {
-        Rules {
-            align: self.options.align,
-            granule: tflm::ALIGNMENT,
-            online,
-            keep: &self.keep,
-        }
-    }
-
-    /// Of several ways to plan, the one that is right and gives TFLM the least head, the earlier one among equals.
-    fn best_candidate(&self) -> Result<Candidate, Error> {
-        let with_scratch = self.interference(self.rules(Some(&self.scratch)))?;
-        let mut tries = vec![self.solve(&with_scratch, &[])?];
-        let tensors_alone = self.interference(self.rules(None))?;
-        if tensors_alone.nodes.len() < with_scratch.nodes.len() {
-            tries.push(self.solve(&tensors_alone, &[])?);
-        }
-        if !self.keep.is_empty() {
-            // TFLM frees a kept tensor after its last reader, and puts scratch into the lowest gap. Above everything
-            // else a kept tensor is safe from that.
-            tries.push(self.solve(&with_scratch, &self.keep)?);
-        }
-        // Also what lost might have won with more time.
-        let is_late = tries.iter().any(|candidate| candidate.is_late);
-        let mut best: Option<Candidate> = None;
-        let mut fault = None;
-        for candidate in tries {
-            if best
-                .as_ref()
-                .is_some_and(|b| b.simulation.head <= candidate.simulation.head)
-            {
-                continue;
-            }
-            match self.check(&candidate) {
-                Ok(()) => best = Some(candidate),
-                Err(e @ (Error::TooManySteps { .. } | Error::Internal { .. })) => return Err(e),
-                Err(e) => fault = fault.or(Some(e)),
-            }
-        }
-        let best = best.map(|best| Candidate { is_late, ..best });
-        best.ok_or_else(|| {
-            fault.unwrap_or(Error::Internal {
-                reason: "no planner gave an answer".into(),
-            })
-        })
-    }
-
-    fn interference(&self, rules: Rules<'_>) -> Result<Interference, Error> {
-        Interference::build(self.graph, &self.lifetimes, rules)
-    }
-
-    /// Places the nodes and simulates the plan; tensors in `above` go on top of all others.
-    fn solve(&self, interference: &Interference, above: &[TensorId]) -> Result<Candidate, Error> {
-        let is_above = |node: &Node| matches!(node, Node::Tensor(t) if above.contains(t));
-        let below: Vec<usize> = (0..interference.nodes.len())
-            .filter(|&i| !is_above(&interference.nodes[i]))
-            .collect();
-        let buffers: Vec<_> = interference.problem.buffers().map(|(_, b)| *b).collect();
-        let problem = match below.len() == buffers.len() {
-            true => None,
-            false => {
-                let part = below.iter().map(|&i| buffers[i]).collect();
-                Some(Problem::from_lifetimes(part).map_err(solver_error)?)
-            }
-        };
-        let problem = problem.as_ref().unwrap_or(&interference.problem);
-        let solution = solve(problem, self.options.solver, &self.limits()).map_err(solver_error)?;
-        let mut offsets = vec![-1; self.graph.tensors.len()];
-        let placed = below.iter().zip(&solution.placement.offsets);
-        for (&i, &offset) in placed {
-            self.set(&mut offsets, &interference.nodes[i], offset)?;
-        }
-        let lift = |offsets: &mut [i32], mut top: u64| -> Result<(), Error> {
-            for (node, buffer) in interference
-                .nodes
-                .iter()
-                .zip(&buffers)
-                .filter(|(n, _)| is_above(n))
-            {
-                top = top.next_multiple_of(buffer.align);
-                self.set(offsets, node, top)?;
-                top += buffer.size;
-            }
-            Ok(())
-        };
-        if !above.is_empty() {
-            // Where TFLM ends that knows nothing of them, which may be higher than planned.
-            lift(&mut offsets, OUT_OF_THE_WAY)?;
-            let others = self.simulate(&offsets)?;
-            let tensors = others.tensors.iter().filter(|p| !above.contains(&p.what));
-            let tensors = tensors.map(|p| p.offset + p.bytes);
-            let tops = tensors.chain(others.scratch.iter().map(|p| p.offset + p.bytes));
-            lift(&mut offsets, tops.max().unwrap_or(0))?;
-        }
-        let simulation = self.simulate(&offsets)?;
-        Ok(Candidate {
-            offsets,
-            simulation,
-            planner: solution.planner,
-            is_late: solution.stopped == Some(Stop::Time),
-        })
-    }
-
-    /// What TFLM makes of these offsets.
-    fn simulate(&self, offsets: &[i32]) -> Result<Simulation, Error> {
-        tflm::simulate(self.graph, &self.lifetimes, &self.scratch, Some(offsets))
-    }
-
-    /// Notes the offset of a tensor that the plan may place.
-    fn set(&self, offsets: &mut [i32], node: &Node, offset: u64) -> Result<(), Error> {
-        if let Node::Tensor(t) = *node
-            && self.graph.tensor(t).is_planned()
-            && !self.online.contains(&t)
-        {
-            offsets[t.index()] = i32::try_from(offset).map_err(|_| Error::TooLarge {
-                what: self.graph.tensor(t).label(),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The independent check of what TFLM will make of a plan, and that this is the plan.
-    fn check(&self, candidate: &Candidate) -> Result<(), Error> {
-        let internal = |reason| Err(Error::Internal { reason });
-        for (tensor, &offset) in self.graph.tensors.iter().zip(&candidate.offsets) {
-            let placed = candidate
-                .simulation
-                .tensor(tensor.id)
-                .map(|p| p.offset as i64);
-            if offset != -1 && placed != Some(offset.into()) {
-                return internal(format!("{} is not where the plan puts it", tensor.label()));
-            }
-        }
-        let align = self.options.align.max(tflm::ALIGNMENT);
-        let layout = candidate.simulation.layout(align, &self.keep);
-        match check::check(self.graph, &layout).into_iter().next() {
-            None => Ok(()),
-            Some(Violation::TooDeep { operator }) => Err(Error::TooManySteps { operator }),
-            // TFLM frees a kept tensor after its last reader; something it places itself may then come to lie there.
-            Some(
-                fault @ Violation::Overwritten {
-                    tag: Tag::Tensor(tensor),
-                    ..
-                },
-            ) if self.keep.contains(&tensor) => Err(Error::CannotKeep {
-                tensor: self.graph.tensor(tensor).label(),
-                reason: fault.describe(self.graph),
-            }),
-            Some(fault) => internal(fault.describe(self.graph)),
-        }
-    }
-
     /// Whether our plan, the one in the file, or none gives TFLM the smallest head. Ours wins against an equal one, and
     /// whatever does not keep what the user asked for is out.
-    fn choose(&self, unplanned: &Simulation, foreign: &Verdict, ours: &Candidate) -> Outcome {
+    fn choose(&self, foreign: &Verdict, ours: &Candidate) -> Outcome {
+        let unplanned = &self.unplanned[0];
         let none = check::check(self.graph, &unplanned.layout(1, &self.keep))
             .is_empty()
             .then_some(unplanned.head);
+        // A library on which the plan would be larger than nothing.
+        let heads = self.unplanned.iter().zip(&ours.simulations);
+        let is_worse = heads
+            .skip(1)
+            .any(|(without, with)| without.head < with.head);
         let theirs = foreign
             .head_if_right()
             .filter(|_| self.options.online.is_empty());
-        let ours_head = ours.simulation.head;
+        let ours_head = ours.head();
         if ours.offsets.iter().all(|&o| o == -1) {
             Outcome::NothingToPlan
         } else if theirs.is_some_and(|t| t < ours_head && none.is_none_or(|n| t <= n)) {
             Outcome::ForeignPlanKept
-        } else if none.is_some_and(|n| n < ours_head) {
+        } else if none.is_some_and(|n| n < ours_head || is_worse) {
             Outcome::WorseThanUnplanned {
                 head_bytes: ours_head,
             }
@@ -449,15 +345,16 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     }
 
     /// The report of a model whose operator has arena offsets compiled in.
-    fn report_compiled(
-        &self,
-        operator: &str,
-        unplanned: &Simulation,
-        foreign: &Verdict,
-    ) -> Result<Report, Error> {
-        let (graph, lifetimes, scratch) = (self.graph, &self.lifetimes, &self.scratch);
-        let mut report =
-            Report::of_file(graph, self.options, lifetimes, scratch, foreign, unplanned)?;
+    fn report_compiled(&self, operator: &str, foreign: &Verdict) -> Result<Report, Error> {
+        let scene = &self.scenes[0];
+        let mut report = Report::of_file(
+            self.graph,
+            self.options,
+            &scene.lifetimes,
+            scene.first_scratch(),
+            foreign,
+            &self.unplanned[0],
+        )?;
         report.outcome = Outcome::CompiledOffsets {
             operator: operator.to_owned(),
         };
@@ -474,18 +371,35 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         Ok(report)
     }
 
-    fn report(
-        &self,
-        unplanned: &Simulation,
-        foreign: &Verdict,
-        candidate: &Candidate,
-    ) -> Result<Report, Error> {
-        let sizes = Sizes::of(self.graph, &self.lifetimes, &self.scratch, &self.keep)?;
+    fn report(&self, foreign: &Verdict, candidate: &Candidate) -> Result<Report, Error> {
+        let file = &self.scenes[0];
+        let scene = &self.scenes[candidate.scene];
+        let unplanned = &self.unplanned[0];
+        let promises = &self.promises[candidate.level as usize];
+        let mut sizes = Sizes::of(
+            self.graph,
+            &file.lifetimes,
+            file.first_scratch(),
+            &self.keep,
+        )?;
+        let used = Rules {
+            promises,
+            parts: true,
+            ..Rules::tensors_alone()
+        };
+        sizes.bound_bytes = Interference::build(&scene.graph, &scene.lifetimes, used)?.bound;
+        sizes.bound_with_scratch_bytes = candidate.bound;
         let mut report = Report::new(self.graph, self.options, sizes);
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
         report.planner = candidate.planner.to_string();
+        report.reordered = !scene.orders.is_empty();
+        report.order_proved = scene.is_proved;
         report.tensors_planned = candidate.offsets.iter().filter(|&&o| o != -1).count();
+        let places = &candidate.simulations[0];
+        report.taken = taken(&scene.graph, promises, |t| {
+            places.tensor(t).map(|p| p.offset)
+        });
         report.warnings = self.warnings.clone();
         if candidate.is_late {
             report.warnings.push(
@@ -493,16 +407,63 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                     .into(),
             );
         }
-        report.describe_head(&candidate.simulation, true);
+        report.describe_head(&candidate.simulations[0], true);
+        self.describe_libraries(&mut report, &candidate.simulations);
+        self.describe_needs(&mut report, &scene.graph);
         Ok(report)
+    }
+
+    /// The head with each library of the target.
+    fn describe_libraries(&self, report: &mut Report, simulations: &[Simulation]) {
+        let libraries = self.options.target.libraries().iter();
+        let heads = self.unplanned.iter().zip(simulations).zip(libraries);
+        report.libraries = heads
+            .map(|((without, with), &library)| LibraryHead {
+                library,
+                greedy_head_bytes: without.head,
+                head_bytes: with.head,
+            })
+            .collect();
+    }
+
+    /// Which kernels the plan depends on.
+    fn describe_needs(&self, report: &mut Report, graph: &Graph<'_>) {
+        let kernels = self.options.kernels();
+        let everywhere = Promises::of(graph, Target::Tflm, |_| true);
+        let is_kept = |t: &&Taken| {
+            let promise = everywhere.get(t.input, t.output);
+            promise.is_some_and(|p| p.view_at == Some(t.distance))
+        };
+        let special: Vec<_> = report.taken.iter().filter(|t| !is_kept(t)).collect();
+        if special.is_empty() {
+            return;
+        }
+        report.needs = Some(kernels.kernels().into());
+        if self.options.level() > Level::of(self.options.target) {
+            let mut names: Vec<_> = special
+                .iter()
+                .map(|t| graph.operator(t.operator).label())
+                .collect();
+            names.dedup();
+            report.warnings.push(format!(
+                "the target {} does not promise what the plan needs of {}: with other kernels than {} they compute wrong \
+                 numbers",
+                self.options.target,
+                names.join(", "),
+                kernels.kernels()
+            ));
+        }
     }
 
     /// Grafts the plan, or takes another tool's out, then reads the file back the way a device does and undoes it, before
     /// anyone gets the bytes.
-    fn write(&self, original: &[u8], offsets: Option<&[i32]>) -> Result<Vec<u8>, Error> {
+    fn write(&self, plan: Option<&Candidate>) -> Result<Vec<u8>, Error> {
+        let original = self.graph.model.bytes();
+        let offsets = plan.map(|p| &p.offsets[..]);
+        let scene = &self.scenes[plan.map_or(0, |p| p.scene)];
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
-            operator_order: Vec::new(),
+            operator_order: scene.orders.clone(),
             stamp: patch::Stamp {
                 tool_version: env!("CARGO_PKG_VERSION").into(),
                 target: self.options.target.to_string(),
@@ -520,6 +481,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 "the plan read back from the file is not the one written".into(),
             ));
         }
+        scene.check_written(self.graph, &Graph::read(Model::parse(&file)?)?)?;
         if patch::strip(&file).map_err(patch_error)? != original {
             return Err(internal(
                 "taking the plan out does not give the original back".into(),
@@ -533,6 +495,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
 fn options_text(options: &Options) -> String {
     let defaults = Options::default();
     let mut text = String::new();
+    if let Some(level) = options.alias.filter(|&l| l != Level::of(options.target)) {
+        text.push_str(&format!(" alias={level}"));
+    }
+    if !options.reorder {
+        text.push_str(" reorder=no");
+    }
     if options.solver != defaults.solver {
         text.push_str(&format!(" solver={}", options.solver));
     }

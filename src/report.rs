@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::aliasing::{Level, Taken};
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Rules};
@@ -9,6 +10,7 @@ use crate::lifetimes::{Lifetimes, NEVER};
 use crate::plan::Options;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
+use crate::target::Library;
 use crate::text::{shortened, thousands};
 use crate::tflm::{self, Simulation, room, tail};
 
@@ -45,10 +47,26 @@ pub enum Outcome {
 pub struct Sizes {
     /// All tensors in the head, each rounded up to 16: what a plan without reuse takes.
     pub sum_bytes: u64,
-    /// Liveness bound: the most that tensors need at one time. No plan without aliasing is below it.
+    /// Liveness bound: the most that tensors need at one time, in the order of operators and with the sharing that the plan
+    /// uses. No such plan is below it.
     pub bound_bytes: u64,
-    /// The same with all that the device places itself (scratch memory above all), and with what the user keeps.
+    /// The same for the order of the file and without sharing.
+    pub file_order_bound_bytes: u64,
+    /// No plan of those that were considered has a lower head: with all that the device places itself (scratch memory above
+    /// all), and with what the user keeps.
     pub bound_with_scratch_bytes: u64,
+}
+
+/// The head that one kernel library needs, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LibraryHead {
+    /// The library.
+    pub library: Library,
+    /// Without a plan.
+    pub greedy_head_bytes: u64,
+    /// With what the file holds now.
+    pub head_bytes: u64,
 }
 
 impl Sizes {
@@ -59,18 +77,14 @@ impl Sizes {
         scratch: &Scratch,
         keep: &[TensorId],
     ) -> Result<Self, Error> {
-        let rules = Rules {
-            align: 1,
-            granule: tflm::ALIGNMENT,
-            online: None,
-            keep: &[],
-        };
+        let rules = Rules::tensors_alone();
         let tensors = Interference::build(graph, lifetimes, rules)?;
+        let online = Some(scratch);
         let all = Interference::build(
             graph,
             lifetimes,
             Rules {
-                online: Some(scratch),
+                online,
                 keep,
                 ..rules
             },
@@ -80,8 +94,9 @@ impl Sizes {
             sum_bytes: planned
                 .map(|t| t.bytes.next_multiple_of(tflm::ALIGNMENT))
                 .sum(),
-            bound_bytes: tensors.problem.liveness_bound(),
-            bound_with_scratch_bytes: all.problem.liveness_bound(),
+            bound_bytes: tensors.bound,
+            file_order_bound_bytes: tensors.bound,
+            bound_with_scratch_bytes: all.bound,
         })
     }
 }
@@ -126,8 +141,21 @@ pub struct Report {
     pub before_head_bytes: u64,
     /// The head of TFLM with what the file now holds, scratch included.
     pub head_bytes: u64,
-    /// Whether `head_bytes` is proved to be the least possible for this order of operators without aliasing.
+    /// The same for each library of the target, the one that all other figures are for first.
+    pub libraries: Vec<LibraryHead>,
+    /// Whether `head_bytes` is proved to be the least possible with the sharing that is allowed, in the orders of operators
+    /// that were considered.
     pub optimal: bool,
+    /// Whether the operators are in another order than in the file that came in.
+    pub reordered: bool,
+    /// Whether no order of the operators has a lower peak, with as much shared as was taken into account.
+    pub order_proved: bool,
+    /// How much tensors may share.
+    pub level: Level,
+    /// What shares bytes.
+    pub taken: Vec<Taken>,
+    /// The kernels without which the model computes wrong numbers, in words; `None` when any kernels will do.
+    pub needs: Option<String>,
     /// Whether the model is a chain: one subgraph, in which each operator needs the one before it.
     pub is_chain: bool,
     /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
@@ -159,7 +187,13 @@ impl Report {
             greedy_head_bytes: 0,
             before_head_bytes: 0,
             head_bytes: 0,
+            libraries: Vec::new(),
+            reordered: false,
+            order_proved: false,
             optimal: false,
+            level: options.level(),
+            taken: Vec::new(),
+            needs: None,
             is_chain: is_chain(graph),
             tail_is_complete: true,
             arena_32: Arena::default(),
@@ -183,6 +217,7 @@ impl Report {
         let mut report = Self::new(graph, options, sizes);
         report.outcome = Outcome::AsStored;
         report.warnings = warnings(graph, lifetimes, scratch);
+        report.reordered = graph.is_reordered();
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = stored.head_if_right().unwrap_or(unplanned.head);
         report.file_bytes_before = graph.model.bytes().len();
@@ -288,9 +323,9 @@ impl Report {
 /// The arena that a model with this head needs.
 fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) -> Arena {
     Arena {
-        tail_bytes: tail::tail_bytes_with(graph, scratch.len(), width).bytes,
-        planning_bytes: room::planning_room(graph, scratch.len(), width),
-        arena_bytes: room::arena_bytes(graph, head, scratch.len(), width),
+        tail_bytes: tail::tail_bytes_with(graph, scratch, width).bytes,
+        planning_bytes: room::planning_room(graph, scratch, width),
+        arena_bytes: room::arena_bytes(graph, head, scratch, width),
     }
 }
 

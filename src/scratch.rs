@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::graph::{Graph, MAX_BYTES, OpId};
+use crate::target::Library;
 use crate::tflm::scratch::scratch_requests;
 
 /// One request of one operator.
@@ -18,25 +19,42 @@ pub struct Request {
 }
 
 /// All scratch requests of a model, in the order in which TFLM meets them: by subgraph, by operator, by request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scratch {
+    library: Library,
     requests: Vec<Request>,
+}
+
+impl Default for Scratch {
+    /// No request at all.
+    fn default() -> Self {
+        Self {
+            library: Library::Reference,
+            requests: Vec::new(),
+        }
+    }
 }
 
 impl Scratch {
     /// What TFLM's reference kernels ask for.
     pub fn reference(graph: &Graph<'_>) -> Self {
-        Self::collect(graph, &BTreeMap::new())
+        Self::of(Library::Reference, graph)
     }
 
-    /// Like [`Scratch::reference`], with the bytes of some operators replaced by those of a scratch file.
+    /// What the kernels of `library` ask for.
+    pub fn of(library: Library, graph: &Graph<'_>) -> Self {
+        Self::collect(library, graph, &BTreeMap::new())
+    }
+
+    /// Like [`Scratch::of`], with the bytes of some operators replaced by those of a scratch file.
     ///
-    /// A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
+    /// Operators are named by their position before this tool changed the order, so that one file serves for a model with
+    /// and without its plan. A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
     /// `SUBGRAPH:INDEX BYTES...`, separated by blanks or commas. No bytes mean no request. `#` starts a comment.
     ///
     /// # Errors
     /// [`Error::Scratch`] with the line: not a number, no such operator, or an operator named twice.
-    pub fn with_file(graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
+    pub fn with_file(library: Library, graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
         let mut known: BTreeMap<OpId, Vec<u64>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             let fail = |reason: String| Error::Scratch {
@@ -73,15 +91,19 @@ impl Scratch {
                 return Err(fail(format!("{operator} is named twice")));
             }
         }
-        Ok(Self::collect(graph, &known))
+        Ok(Self::collect(library, graph, &known))
     }
 
-    fn collect(graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
+    fn collect(library: Library, graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
         let mut requests = Vec::new();
         for op in graph.operators() {
-            let sizes = match known.get(&op.id) {
+            let place = OpId {
+                index: op.original,
+                ..op.id
+            };
+            let sizes = match known.get(&place) {
                 Some(sizes) => sizes.clone(),
-                None => scratch_requests(graph, op),
+                None => scratch_requests(library, graph, op),
             };
             for (index, bytes) in sizes.into_iter().enumerate() {
                 requests.push(Request {
@@ -91,7 +113,32 @@ impl Scratch {
                 });
             }
         }
-        Self { requests }
+        Self { library, requests }
+    }
+
+    /// The kernels whose requests these are, but for what a scratch file replaced.
+    pub fn library(&self) -> Library {
+        self.library
+    }
+
+    /// For each request the most that one of several libraries asks for, so that there is room for each of them.
+    pub fn most(libraries: &[Scratch]) -> Self {
+        let mut most: BTreeMap<(OpId, u32), u64> = BTreeMap::new();
+        for request in libraries.iter().flat_map(Scratch::requests) {
+            let bytes = most.entry((request.operator, request.index)).or_insert(0);
+            *bytes = request.bytes.max(*bytes);
+        }
+        let requests = most.into_iter().map(|((operator, index), bytes)| Request {
+            operator,
+            index,
+            bytes,
+        });
+        Self {
+            library: libraries
+                .first()
+                .map_or(Library::Reference, Scratch::library),
+            requests: requests.collect(),
+        }
     }
 
     /// The requests, in TFLM's order.

@@ -1,11 +1,13 @@
 //! The plan that a file already carries, and whether it is right for the model.
 
-use arenaplan_schema::view;
+use arenaplan_schema::{patch, view};
 
+use crate::aliasing::Level;
 use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::scratch::Scratch;
+use crate::target::Target;
 use crate::tflm::{self, Simulation};
 
 /// The `OfflineMemoryAllocation` entry of a file as stored.
@@ -23,6 +25,34 @@ pub enum StoredPlan {
     Offsets(Vec<i32>),
 }
 
+/// What a stored plan is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'s> {
+    /// Lifetimes in the file's order of operators.
+    pub lifetimes: &'s Lifetimes,
+    /// What the kernels ask for.
+    pub scratch: &'s Scratch,
+    /// Offsets must be multiples of this.
+    pub align: u64,
+    /// Tensors that must survive to the end of an invoke.
+    pub keep: &'s [TensorId],
+    /// The kernels for which it must be right.
+    pub kernels: Target,
+}
+
+/// The target that the file's plan was made for, and the level of sharing that was asked for, if this tool made it.
+pub fn made_for(bytes: &[u8]) -> Option<(Target, Option<Level>)> {
+    let stamp = patch::inspect_provenance(bytes).ok()??.stamp;
+    let level = stamp
+        .options
+        .split(' ')
+        .find_map(|o| o.strip_prefix("alias="));
+    Some((
+        stamp.target.parse().ok()?,
+        level.and_then(|l| l.parse().ok()),
+    ))
+}
+
 impl StoredPlan {
     /// Reads the plan of the graph's file as a device does: of several entries the last one counts.
     pub fn read(graph: &Graph<'_>) -> Self {
@@ -36,16 +66,8 @@ impl StoredPlan {
         }
     }
 
-    /// Lays the head out with this plan and checks it; offsets must be multiples of `align`, and tensors in `keep` must
-    /// survive to the end of an invoke.
-    pub fn judged(
-        self,
-        graph: &Graph<'_>,
-        lifetimes: &Lifetimes,
-        scratch: &Scratch,
-        align: u64,
-        keep: &[TensorId],
-    ) -> Verdict {
+    /// Lays the head out with this plan and checks it.
+    pub fn judged(self, graph: &Graph<'_>, setting: &Setting<'_>) -> Verdict {
         let mut verdict = Verdict {
             faults: Vec::new(),
             notes: Vec::new(),
@@ -119,10 +141,13 @@ impl StoredPlan {
         if offsets.iter().any(|&o| o < -1) {
             return verdict;
         }
-        match tflm::simulate(graph, lifetimes, scratch, Some(&offsets)) {
+        match tflm::simulate(graph, setting.lifetimes, setting.scratch, Some(&offsets)) {
             Err(e) => verdict.faults.push(e.to_string()),
             Ok(simulation) => {
-                let faults = check::check(graph, &simulation.layout(align, keep));
+                let mut layout = simulation.layout(setting.align, setting.keep);
+                layout.libraries = setting.kernels.libraries();
+                layout.views_only = Level::of(setting.kernels) <= Level::Views;
+                let faults = check::check(graph, &layout);
                 verdict
                     .faults
                     .extend(faults.iter().map(|f| f.describe(graph)));

@@ -126,6 +126,28 @@ impl Target {
         }
     }
 
+    /// The kernels that must be on the device, in words.
+    pub fn kernels(self) -> &'static str {
+        match self {
+            Target::Tflm => "any kernels",
+            Target::TflmReference => "TFLM's reference kernels",
+            Target::TflmCmsisNn(None) => "CMSIS-NN kernels, on whatever Cortex-M",
+            Target::TflmCmsisNn(Some(Core::Plain)) => {
+                "CMSIS-NN kernels on a core without DSP extension"
+            }
+            Target::TflmCmsisNn(Some(Core::Dsp)) => {
+                "CMSIS-NN kernels on a core with DSP extension and without vectors"
+            }
+            Target::TflmCmsisNn(Some(Core::Mve)) => {
+                "CMSIS-NN kernels on a core with vector extension"
+            }
+            Target::TflmEspNn(None) => "ESP-NN kernels, on whatever chip",
+            Target::TflmEspNn(Some(Chip::Generic)) => "ESP-NN's portable kernels",
+            Target::TflmEspNn(Some(Chip::S3)) => "ESP-NN kernels on an ESP32-S3",
+            Target::TflmEspNn(Some(Chip::P4)) => "ESP-NN kernels on an ESP32-P4",
+        }
+    }
+
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {

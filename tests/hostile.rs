@@ -10,10 +10,8 @@ mod build;
 mod common;
 
 use arenaplan::graph::Graph;
-use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
-use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
 
 /// Plans `bytes`; a plan that is written must be judged right when the file is read anew.
@@ -191,7 +189,6 @@ fn a_constant_in_another_file() {
 fn a_variable_that_ends_too_far() {
     let bytes = common::model("svdf_int8");
     let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
-    let lifetimes = Lifetimes::of(&graph).unwrap();
     let mut offsets = vec![-1; graph.tensors.len()];
     let variable = graph
         .tensors
@@ -199,8 +196,7 @@ fn a_variable_that_ends_too_far() {
         .find(|t| t.table.is_variable())
         .unwrap();
     offsets[variable.id.index()] = i32::MAX - 15;
-    let verdict =
-        StoredPlan::Offsets(offsets).judged(&graph, &lifetimes, &Scratch::default(), 16, &[]);
+    let verdict = common::judged(&graph, StoredPlan::Offsets(offsets));
     assert!(
         verdict
             .faults

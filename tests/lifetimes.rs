@@ -100,11 +100,12 @@ fn edges_join_what_is_alive_together() {
             granule: 16,
             online: Some(&scratch),
             keep: &[],
+            ..Rules::tensors_alone()
         };
         let built = Interference::build(&graph, &lifetimes, rules).unwrap();
-        let span = |node: &Node| match *node {
-            Node::Tensor(t) => lifetimes.tensor(t),
-            Node::Scratch { operator, .. } => lifetimes.operator(operator),
+        let span = |node: &Node| match node {
+            Node::Tensor(t) => lifetimes.tensor(*t),
+            Node::Scratch { operator, .. } => lifetimes.operator(*operator),
             other => panic!("unknown node {other:?}"),
         };
         let mut expected = BTreeSet::new();
@@ -153,6 +154,7 @@ fn kept_tensors_meet_all_that_follows() {
         granule: 16,
         online: None,
         keep: &[input],
+        ..Rules::tensors_alone()
     };
     let built = Interference::build(&graph, &lifetimes, rules).unwrap();
     let at = built

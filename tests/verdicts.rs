@@ -14,7 +14,8 @@ use arenaplan::graph::{Graph, Storage};
 use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::scratch::Scratch;
-use arenaplan::stored::StoredPlan;
+use arenaplan::stored::{Setting, StoredPlan};
+use arenaplan::target::Target;
 
 /// A plan and what became of it.
 struct Record {
@@ -86,9 +87,15 @@ fn no_plan_with_which_tflm_computes_something_else_is_called_right() {
             .filter(|(_, t)| t.storage == Storage::Variable)
             .any(|(&o, _)| o != -1);
         let plan = StoredPlan::Offsets(record.offsets);
-        let faults = plan
-            .judged(&graph, &Lifetimes::of(&graph).unwrap(), &scratch, 16, &[])
-            .faults;
+        let lifetimes = Lifetimes::of(&graph).unwrap();
+        let setting = Setting {
+            lifetimes: &lifetimes,
+            scratch: &scratch,
+            align: 16,
+            keep: &[],
+            kernels: Target::Tflm,
+        };
+        let faults = plan.judged(&graph, &setting).faults;
         let place = format!(
             "verdicts.txt:{}: {}, {}, {:?}",
             record.line, record.model, record.base, record.moved

@@ -42,7 +42,7 @@ pub use error::{CsvError, Stricter};
 use error::{excerpt, numbered};
 use pieces::{Piece, Window};
 
-use crate::solve::solve_above;
+use crate::solve::solve_known;
 use crate::{Buffer, BufferId, Error, Lifetime, Limits, Placement, Planner, Problem, Solution};
 
 /// What a column holds.
@@ -125,7 +125,7 @@ impl Table {
         capacity: Option<u64>,
         limits: &Limits,
     ) -> Result<Solution, CsvError> {
-        let solution = solve_above(&self.problem, planner, capacity, self.live_bytes, limits);
+        let solution = solve_known(&self.problem, planner, capacity, self.live_bytes, limits);
         let mut solution = solution.map_err(|error| locate(error, &self.header, &self.rows))?;
         if self.stricter.is_some() {
             solution.lower_bound = self.live_bytes;

@@ -51,4 +51,6 @@ pub use check::{Violation, check};
 pub use error::Error;
 pub use greedy::greedy;
 pub use problem::{Buffer, BufferId, Conflict, Lifetime, Placement, Problem};
-pub use solve::{Limits, ParsePlannerError, Planner, Solution, Stop, solve, solve_within};
+pub use solve::{
+    Limits, ParsePlannerError, Planner, Solution, Stop, solve, solve_above, solve_within,
+};

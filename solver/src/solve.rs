@@ -230,7 +230,7 @@ pub(crate) struct Found {
 /// What [`Problem::validate`] finds; [`Error::FixedMisaligned`] and [`Error::FixedConflict`] if no
 /// placement can be right; [`Error::BadPlacement`] if a planner made a mistake.
 pub fn solve(problem: &Problem, planner: Planner, limits: &Limits) -> Result<Solution, Error> {
-    solve_above(problem, planner, None, 0, limits)
+    solve_known(problem, planner, None, 0, limits)
 }
 
 /// Finds a placement for `problem` that fits into `capacity` bytes; the search ends when it has
@@ -245,12 +245,26 @@ pub fn solve_within(
     capacity: u64,
     limits: &Limits,
 ) -> Result<Solution, Error> {
-    solve_above(problem, planner, Some(capacity), 0, limits)
+    solve_known(problem, planner, Some(capacity), 0, limits)
+}
+
+/// Finds a placement for `problem` that is as low as possible, knowing from elsewhere that none is below `known_bound`
+/// bytes: the search ends when it has one of that height.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_above(
+    problem: &Problem,
+    planner: Planner,
+    known_bound: u64,
+    limits: &Limits,
+) -> Result<Solution, Error> {
+    solve_known(problem, planner, None, known_bound, limits)
 }
 
 /// Finds a placement, as low as possible or within a capacity, knowing from elsewhere that none is
 /// below `known_bound` bytes.
-pub(crate) fn solve_above(
+pub(crate) fn solve_known(
     problem: &Problem,
     planner: Planner,
     capacity: Option<u64>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arenaplan_solver::{Limits, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::aliasing::Level;
 use crate::report::{Arena, Report};
 use crate::target::Target;
 
@@ -85,9 +86,19 @@ impl SearchArgs {
 /// How the device side looks.
 #[derive(Debug, Args)]
 pub(super) struct DeviceArgs {
-    /// What runs the model: tflm
-    #[arg(long, default_value_t = Target::Tflm, value_name = "TARGET")]
-    pub(super) target: Target,
+    /// The kernels that run the model [default: tflm; for a file with a plan, what it was made for]
+    ///
+    /// tflm: any; tflm-reference: TFLM's own portable ones; tflm-cmsis-nn: CMSIS-NN on any Cortex-M, or -plain, -dsp, -mve
+    /// for cores without extension, with DSP, with vectors; tflm-esp-nn: ESP-NN on any chip, or -generic, -s3, -p4. A plan
+    /// for other kernels than those on the device computes wrong numbers.
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<Target>,
+    /// How much tensors may share bytes: none, views, in-place, overlap [default: what the target's kernels promise]
+    ///
+    /// none: tensors in use at once share nothing; views: a copy may lie on what it copies; in-place: an output may start
+    /// where its input does; overlap: it may run behind its input at a distance
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) alias: Option<Level>,
     /// Multiple of bytes at which tensors start
     #[arg(long, default_value = "16", value_name = "N", value_parser = alignment)]
     pub(super) align: u64,
@@ -141,6 +152,15 @@ pub(super) enum Format {
     Json,
 }
 
+/// Whether something may be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Choice {
+    /// It may
+    Yes,
+    /// It may not
+    No,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
@@ -157,6 +177,9 @@ pub(super) struct PlanArgs {
     pub(super) device: DeviceArgs,
     #[command(flatten)]
     pub(super) search: SearchArgs,
+    /// Whether operators may be put into another order that needs less memory
+    #[arg(long, value_enum, default_value_t = Choice::Yes)]
+    pub(super) reorder: Choice,
     /// Fail a model whose arena is larger than this, and do not write it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) arena_limit: Option<u64>,

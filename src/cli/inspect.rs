@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::args::{Bits, InspectArgs, InspectFormat};
 use super::json::{self, Failure, ModelFigures};
 use super::models;
-use super::plan::{about_scratch, options};
+use super::plan::{about_scratch, for_file, options};
 use super::text::{Align, count, shortened, shown, table, thousands};
 use super::{Status, complain, each, print};
+use crate::aliasing::Promises;
 use crate::graph::{Graph, Storage, Tensor};
 use crate::inspect::{Inspection, inspect};
 use crate::interference::{Interference, Rules};
@@ -73,6 +74,7 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
     let options = options(&args.device, &found)?;
     let (results, status) = each(&found, |_, source| {
         let bytes = source.read()?;
+        let options = for_file(&options, &args.device, &bytes);
         let graph = Graph::read(Model::parse(&bytes)?)?;
         let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device))?;
         for warning in &seen.report.warnings {
@@ -390,11 +392,14 @@ fn csv_cell(text: &str) -> String {
 }
 
 fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Result<String> {
+    let promises = Promises::of(graph, options.kernels(), |t| graph.tensor(t).is_planned());
     let rules = Rules {
         align: options.align,
         granule: ALIGNMENT,
         online: Some(&seen.scratch),
         keep: &[],
+        promises: &promises.up_to(options.level(), graph),
+        parts: true,
     };
     Ok(Interference::build(graph, &seen.lifetimes, rules)?.to_dot(graph))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::args::{DeviceArgs, Format, PlanArgs};
+use super::args::{Choice, DeviceArgs, Format, PlanArgs};
 use super::json::{self, Failure, ModelFigures};
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
@@ -15,6 +15,8 @@ use super::{Status, complain, each};
 use crate::error::Error;
 use crate::plan::{Options, plan};
 use crate::report::Report;
+use crate::stored::made_for;
+use crate::target::Target;
 
 /// What became of one model.
 pub(super) struct Row {
@@ -54,6 +56,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
         keep_inputs: args.keep_inputs,
         keep: args.keep.clone(),
         online: args.online.clone(),
+        reorder: args.reorder == Choice::Yes,
         ..options(&args.device, &found)?
     };
     let (results, mut status) = each(&found, |i, source| {
@@ -122,11 +125,25 @@ pub(super) fn options(device: &DeviceArgs, found: &Found) -> anyhow::Result<Opti
         ),
     };
     Ok(Options {
-        target: device.target,
+        target: device.target.unwrap_or(Target::Tflm),
+        alias: device.alias,
         align: device.align,
         scratch,
         ..Options::default()
     })
+}
+
+/// The options for a file that may carry a plan of ours: without a target on the command line it is judged by what it was
+/// made for.
+pub(super) fn for_file(options: &Options, device: &DeviceArgs, bytes: &[u8]) -> Options {
+    let mut options = options.clone();
+    if device.target.is_none()
+        && let Some((target, alias)) = made_for(bytes)
+    {
+        options.target = target;
+        options.alias = options.alias.or(alias);
+    }
+    options
 }
 
 /// Names the scratch file in an error about it.

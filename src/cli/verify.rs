@@ -6,14 +6,14 @@ use serde::Serialize;
 use super::args::{DeviceArgs, Format, VerifyArgs};
 use super::json::{self, Failure};
 use super::models::{self, Source};
-use super::plan::{about_scratch, options};
+use super::plan::{about_scratch, for_file, options};
 use super::text::{count, shown, thousands};
 use super::{Status, each, print};
 use crate::graph::Graph;
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
-use crate::stored::StoredPlan;
+use crate::stored::{Setting, StoredPlan};
 use crate::tflm;
 
 /// What there is to say of a stored plan in a word.
@@ -87,12 +87,22 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
 
 fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::Result<Finding> {
     let bytes = source.read()?;
+    let options = &for_file(options, device, &bytes);
     let graph = Graph::read(Model::parse(&bytes)?)?;
     let scratch = options
         .scratch_of(&graph)
         .map_err(|e| about_scratch(e, device))?;
     let lifetimes = Lifetimes::of(&graph)?;
-    let verdict = StoredPlan::read(&graph).judged(&graph, &lifetimes, &scratch, options.align, &[]);
+    let verdict = StoredPlan::read(&graph).judged(
+        &graph,
+        &Setting {
+            lifetimes: &lifetimes,
+            scratch: &scratch,
+            align: options.align,
+            keep: &[],
+            kernels: options.kernels(),
+        },
+    );
     let mut notes = verdict.notes.clone();
     let unplanned = tflm::simulate(&graph, &lifetimes, &scratch, None)?;
     let written_by = match patch::inspect_provenance(&bytes) {

@@ -30,7 +30,7 @@ pub struct Placed<T> {
 }
 
 /// The head as TFLM will lay it out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Simulation {
     /// Bytes of the head: the largest offset plus rounded size.
@@ -71,6 +71,8 @@ impl Simulation {
             pieces: tensors.chain(scratch).collect(),
             head: self.head,
             keep: keep.to_vec(),
+            libraries: &[],
+            views_only: false,
         }
     }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use arenaplan::graph::{Graph, TensorId};
 use arenaplan::lifetimes::Lifetimes;
 use arenaplan::scratch::Scratch;
-use arenaplan::stored::{StoredPlan, Verdict};
+use arenaplan::stored::{Setting, StoredPlan, Verdict};
+use arenaplan::target::Target;
 use arenaplan::tflm;
 
 /// A model file with its name.
@@ -94,7 +95,14 @@ pub fn shared_models() -> Option<Vec<Sample>> {
 /// The verdict on a plan for a model, with the scratch memory of the reference kernels.
 pub fn judged(graph: &Graph<'_>, plan: StoredPlan) -> Verdict {
     let lifetimes = Lifetimes::of(graph).unwrap();
-    plan.judged(graph, &lifetimes, &Scratch::reference(graph), 16, &[])
+    let setting = Setting {
+        lifetimes: &lifetimes,
+        scratch: &Scratch::reference(graph),
+        align: 16,
+        keep: &[],
+        kernels: Target::Tflm,
+    };
+    plan.judged(graph, &setting)
 }
 
 /// Where TFLM itself puts the tensors of a model: tensor, offset, bytes.

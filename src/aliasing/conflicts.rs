@@ -1,0 +1,214 @@
+//! What sharing means for the solver: a buffer per block, the least separations of each two, and a lower bound.
+
+use std::collections::BTreeMap;
+
+use arenaplan_solver::{Buffer, BufferId, Conflict, Lifetime, Problem};
+
+use super::{Apart, Block, Sharing};
+use crate::error::Error;
+use crate::graph::TensorId;
+use crate::interference::{Node, solver_error};
+use crate::lifetimes::Span;
+
+/// A part of a buffer with a lifetime of its own.
+#[derive(Clone, Copy)]
+struct Item {
+    node: u32,
+    /// Bytes from the start of the buffer.
+    at: u64,
+    size: u64,
+    span: Span,
+    /// `None` for scratch memory.
+    tensor: Option<TensorId>,
+}
+
+impl Item {
+    fn apart(&self, other: &Item, sharing: &Sharing<'_, '_>) -> Apart {
+        match (self.tensor, other.tensor) {
+            (Some(a), Some(b)) => sharing.apart(a, b),
+            _ => Apart {
+                first_below: self.size,
+                second_below: other.size,
+            },
+        }
+    }
+}
+
+impl Sharing<'_, '_> {
+    /// The buffer for a block: as large as all its tensors together, in use while any of them is.
+    pub(crate) fn buffer(&self, block: &Block) -> Buffer {
+        let members = || block.members.iter();
+        let spans = || members().map(|m| self.span(m.tensor));
+        let is_planned = members().all(|m| self.graph.tensor(m.tensor).is_planned());
+        Buffer {
+            size: members()
+                .map(|m| m.at + self.rounded(m.tensor))
+                .max()
+                .unwrap_or(0),
+            align: match is_planned {
+                true => self.rules.align,
+                false => self.rules.granule,
+            },
+            lifetime: Lifetime {
+                first: spans().map(|s| s.first).min().unwrap_or(0),
+                last: spans().map(|s| s.last).max().unwrap_or(0),
+            },
+            fixed: None,
+        }
+    }
+
+    /// The parts of all buffers, by first use.
+    fn items(&self, nodes: &[Node], buffers: &[Buffer]) -> Vec<Item> {
+        let mut items = Vec::new();
+        for (index, (node, buffer)) in nodes.iter().zip(buffers).enumerate() {
+            let mut push = |at, size, span, tensor| {
+                items.push(Item {
+                    node: index as u32,
+                    at,
+                    size,
+                    span,
+                    tensor,
+                });
+            };
+            match node {
+                Node::Tensor(t) => push(0, buffer.size, self.span(*t), Some(*t)),
+                Node::Merged(members) => members.iter().for_each(|m| {
+                    push(
+                        m.at,
+                        self.rounded(m.tensor),
+                        self.span(m.tensor),
+                        Some(m.tensor),
+                    )
+                }),
+                Node::Scratch { operator, .. } => {
+                    push(0, buffer.size, self.lifetimes.operator(*operator), None);
+                }
+            }
+        }
+        items.sort_by_key(|i| i.span.first);
+        items
+    }
+
+    /// The solver's problem: a conflict for each two buffers of which parts are alive at once and may not lie anyhow.
+    pub(crate) fn problem(&self, nodes: &[Node], buffers: Vec<Buffer>) -> Result<Problem, Error> {
+        let items = self.items(nodes, &buffers);
+        let mut problem = Problem::new();
+        for buffer in buffers {
+            problem.add_buffer(buffer);
+        }
+        let is_merged = |item: &Item| matches!(nodes[item.node as usize], Node::Merged(_));
+        // What several parts of two buffers need; each pair once.
+        let mut merged: BTreeMap<(u32, u32), Conflict> = BTreeMap::new();
+        let mut alive: Vec<Item> = Vec::new();
+        for item in items {
+            alive.retain(|a| a.span.last >= item.span.first);
+            for other in alive.iter().filter(|a| a.node != item.node) {
+                let (a, b) = match item.node < other.node {
+                    true => (&item, other),
+                    false => (other, &item),
+                };
+                let apart = a.apart(b, self);
+                let conflict = Conflict {
+                    a_below_b: (a.at + apart.first_below).saturating_sub(b.at),
+                    b_below_a: (b.at + apart.second_below).saturating_sub(a.at),
+                };
+                if (conflict.a_below_b, conflict.b_below_a) == (0, 0) {
+                    continue;
+                }
+                if is_merged(a) || is_merged(b) {
+                    let all = merged.entry((a.node, b.node)).or_insert(conflict);
+                    all.a_below_b = all.a_below_b.max(conflict.a_below_b);
+                    all.b_below_a = all.b_below_a.max(conflict.b_below_a);
+                } else {
+                    problem
+                        .add_conflict(BufferId(a.node), BufferId(b.node), conflict)
+                        .map_err(solver_error)?;
+                }
+            }
+            alive.push(item);
+        }
+        for ((a, b), conflict) in merged {
+            problem
+                .add_conflict(BufferId(a), BufferId(b), conflict)
+                .map_err(solver_error)?;
+        }
+        problem.validate().map_err(solver_error)?;
+        Ok(problem)
+    }
+
+    /// Bytes that no placement is below: at the start of each operator what is alive, with outputs running into inputs as
+    /// far as they may. Inputs are apart from each other, and outputs too, so that no byte is saved twice.
+    pub(crate) fn bound(&self, nodes: &[Node], buffers: &[Buffer]) -> u64 {
+        let items = self.items(nodes, buffers);
+        let mut alive: Vec<Item> = Vec::new();
+        let mut bound = buffers.iter().map(|b| b.size).max().unwrap_or(0);
+        let mut next = 0;
+        while let Some(&Item {
+            span: Span { first: now, .. },
+            ..
+        }) = items.get(next)
+        {
+            alive.retain(|a| a.span.last >= now);
+            while let Some(item) = items.get(next).filter(|i| i.span.first == now) {
+                alive.push(*item);
+                next += 1;
+            }
+            let bytes = self.covered(&mut alive, nodes);
+            if bytes > bound {
+                bound = bound.max(bytes - self.shared(&alive, now));
+            }
+        }
+        bound
+    }
+
+    /// Bytes of all buffers that some part alive covers.
+    fn covered(&self, alive: &mut [Item], nodes: &[Node]) -> u64 {
+        // Parts of one buffer lie over each other only where buffers are merged.
+        alive.sort_unstable_by_key(|i| (i.node, i.at, i.tensor));
+        let mut bytes = 0;
+        let mut last = None;
+        for item in alive.iter() {
+            if !matches!(nodes[item.node as usize], Node::Merged(_)) {
+                bytes += item.size;
+                continue;
+            }
+            let from = match last {
+                Some((node, end)) if node == item.node => item.at.max(end),
+                _ => item.at,
+            };
+            let end = (item.at + item.size).max(from);
+            bytes += end - from;
+            last = Some((item.node, end));
+        }
+        bytes
+    }
+
+    /// The most bytes that outputs written at `now` may share with inputs read at `now` for the last time.
+    fn shared(&self, alive: &[Item], now: i32) -> u64 {
+        let mut shared = 0;
+        for output in alive.iter().filter(|i| i.span.first == now) {
+            let mut most = 0;
+            for input in alive
+                .iter()
+                .filter(|i| i.span.last == now && i.node != output.node)
+            {
+                let (Some(from), Some(to)) = (input.tensor, output.tensor) else {
+                    continue;
+                };
+                if self
+                    .overlap(from, to)
+                    .is_none_or(|(input, _, _)| input != from)
+                {
+                    continue;
+                }
+                let apart = self.apart(from, to);
+                let input_below = (apart.first_below + output.size).max(input.size);
+                let output_below = (apart.second_below + input.size).max(output.size);
+                most += (input.size + output.size)
+                    - input_below.min(output_below).min(input.size + output.size);
+            }
+            shared += most.min(output.size);
+        }
+        shared
+    }
+}

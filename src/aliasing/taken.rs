@@ -1,0 +1,88 @@
+//! What a layout shares: for people, and to know which kernels a plan depends on.
+
+use super::{Level, Promises};
+use crate::graph::{Graph, OpId, TensorId};
+
+/// How two tensors of one operator share bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The operator copies bytes onto themselves.
+    View,
+    /// The output starts where the input starts, or below it, which the kernel allows at any distance.
+    InPlace,
+    /// The output lies over the input at a distance that the kernel needs.
+    Overlap,
+}
+
+impl Kind {
+    /// The level that this kind needs.
+    pub fn level(self) -> Level {
+        match self {
+            Kind::View => Level::Views,
+            Kind::InPlace => Level::InPlace,
+            Kind::Overlap => Level::Overlap,
+        }
+    }
+}
+
+/// An output that shares bytes with an input of its operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taken {
+    /// The operator.
+    pub operator: OpId,
+    /// Its input.
+    pub input: TensorId,
+    /// Its output.
+    pub output: TensorId,
+    /// How they share.
+    pub kind: Kind,
+    /// Bytes that belong to both.
+    pub bytes: u64,
+    /// Bytes from the start of the output up to that of the input; negative when the input starts below.
+    pub distance: i64,
+}
+
+/// What the tensors at these places share, operator by operator. `place` gives the offset of a tensor in the head.
+pub fn taken(
+    graph: &Graph<'_>,
+    promises: &Promises,
+    place: impl Fn(TensorId) -> Option<u64>,
+) -> Vec<Taken> {
+    let mut found = Vec::new();
+    for op in graph.operators() {
+        let mut seen = Vec::new();
+        for &output in &op.outputs {
+            for &input in op.inputs.iter().flatten() {
+                let (Some(from), Some(to)) = (place(input), place(output)) else {
+                    continue;
+                };
+                let end = |at, t| at + graph.tensor(t).bytes;
+                let bytes = end(from, input)
+                    .min(end(to, output))
+                    .saturating_sub(from.max(to));
+                if bytes == 0 || input == output || seen.contains(&(input, output)) {
+                    continue;
+                }
+                seen.push((input, output));
+                let distance = from as i64 - to as i64;
+                let promise = promises.get(input, output);
+                let kind = match promise {
+                    Some(p) if p.view_at == Some(distance) => Kind::View,
+                    Some(p) if distance >= 0 && p.input_above_output == 0 => Kind::InPlace,
+                    Some(p) if distance <= 0 && p.output_above_input == 0 => Kind::InPlace,
+                    _ => Kind::Overlap,
+                };
+                found.push(Taken {
+                    operator: op.id,
+                    input,
+                    output,
+                    kind,
+                    bytes,
+                    distance,
+                });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,178 @@
+//! Kernels that work through their input row by row: matrix products, sums over axes.
+
+use arenaplan_schema::tflite::TensorType as Type;
+
+use super::{Kernel, element_bytes, extended, image, product, shape};
+
+/// fully_connected.cc: a row of outputs for each row of inputs; the input row is read for each `block` outputs.
+pub(super) fn fully_connected(k: &mut Kernel<'_, '_, '_>, block: u64) -> Option<()> {
+    let (input, output) = (k.input(0)?, k.output(0)?);
+    let depth = *shape(k.input(1)?)?.last()?;
+    let to = shape(output)?;
+    let (&columns, rows) = to.split_last()?;
+    let (read, written) = (
+        depth.checked_mul(element_bytes(input)?)?,
+        element_bytes(output)?,
+    );
+    k.stream(0, output)?;
+    products(k, 0, product(rows)?, read, columns, written, block)
+}
+
+/// For each of `rows`: `columns` outputs of `to` bytes, `block` at a time, each block from the whole input row of `read`
+/// bytes.
+fn products(
+    k: &mut Kernel<'_, '_, '_>,
+    input: usize,
+    rows: u64,
+    read: u64,
+    columns: u64,
+    to: u64,
+    block: u64,
+) -> Option<()> {
+    let last = last_block(columns, block)?;
+    for row in 0..rows {
+        let start = row.checked_mul(columns)?.checked_mul(to)?;
+        k.write(0, start, start + last * to)?;
+        k.read(input, row.checked_mul(read)?, (row + 1).checked_mul(read)?)?;
+        k.write(0, start + last * to, start + columns * to)?;
+    }
+    Some(())
+}
+
+/// The first of the outputs that are written after the row was read for the last time. What is left over when blocks
+/// are full is written one by one.
+pub(super) fn last_block(columns: u64, block: u64) -> Option<u64> {
+    let left = columns % block;
+    match left {
+        0 => columns.checked_sub(block),
+        _ => Some(columns - 1),
+    }
+}
+
+/// svdf_common.cc: everything is read into the state, or into scratch memory, before anything is written.
+pub(super) fn consume_then_write(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    k.stream(0, k.output(0)?)?;
+    k.read_all(0)?;
+    k.write_all(0)
+}
+
+/// reduce_common.cc. Outputs are set to a first value before anything is read, even where sums are kept elsewhere; only
+/// the mean over an image of numbers with a point is written channel by channel.
+pub(super) fn reduce(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    use arenaplan_schema::tflite::BuiltinOperator as Op;
+    let (input, output) = (k.input(0)?, k.output(0)?);
+    let keeps =
+        k.op.table
+            .builtin_options_as_reducer_options()
+            .is_some_and(|o| o.keep_dims());
+    let over_image = || {
+        let axes = k.constant(1)?;
+        (axes == [1, 2] || axes == [2, 1]).then_some(image(input)?)
+    };
+    if k.op.code == Op::MEAN
+        && input.ty == Type::FLOAT32
+        && keeps
+        && let Some([batches, height, width, channels]) = over_image()
+    {
+        let bytes = element_bytes(input)?;
+        k.stream(0, output)?;
+        for batch in 0..batches {
+            for channel in 0..channels {
+                for pixel in 0..height * width {
+                    let at = ((batch * height * width + pixel) * channels + channel) * bytes;
+                    k.read(0, at, at + bytes)?;
+                }
+                let at = (batch * channels + channel) * bytes;
+                k.write(0, at, at + bytes)?;
+            }
+        }
+        return Some(());
+    }
+    k.write_all(0)
+}
+
+/// arg_min_max.h: for each place outside of the axis, all values along the axis.
+pub(super) fn arg(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let (input, output) = (k.input(0)?, k.output(0)?);
+    let from = shape(input)?;
+    let axis = *k.constant(1)?.first()?;
+    let axis = if axis < 0 {
+        axis + from.len() as i64
+    } else {
+        axis
+    };
+    let axis = usize::try_from(axis).ok().filter(|&a| a < from.len())?;
+    let (outer, inner) = (product(&from[..axis])?, product(&from[axis + 1..])?);
+    let (read, written) = (element_bytes(input)?, element_bytes(output)?);
+    k.stream(0, output)?;
+    for o in 0..outer {
+        for i in 0..inner {
+            for a in 0..from[axis] {
+                let at = ((o * from[axis] + a) * inner + i) * read;
+                k.read(0, at, at + read)?;
+            }
+            let at = (o * inner + i) * written;
+            k.write(0, at, at + written)?;
+        }
+    }
+    Some(())
+}
+
+/// batch_matmul.cc: rows of the left operand times rows of the right one. An operand that lies the other way is
+/// transposed into memory of its own before anything is written.
+pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let options = k.op.table.builtin_options_as_batch_mat_mul_options()?;
+    let (left, right, output) = (k.input(0)?, k.input(1)?, k.output(0)?);
+    let [to, from_left, from_right] = [output, left, right].map(shape);
+    let to = extended::<5>(&to?)?;
+    let [from_left, from_right] = [extended::<5>(&from_left?)?, extended::<5>(&from_right?)?];
+    let [.., rows, columns] = to;
+    let batches = product(&to[..3])?;
+    let depth = if options.adj_x() {
+        from_left[3]
+    } else {
+        from_left[4]
+    };
+    let mut row_bytes = [None, None];
+    for (i, (tensor, from, is_transposed)) in [
+        (left, from_left, options.adj_x()),
+        (right, from_right, !options.adj_y()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if is_transposed {
+            k.stream(i, output)?;
+            k.read_all(i)?;
+        } else if from[..3] == to[..3] {
+            k.stream(i, output)?;
+            row_bytes[i] = Some(depth.checked_mul(element_bytes(tensor)?)?);
+        }
+    }
+    let bytes = element_bytes(output)?;
+    for batch in 0..batches {
+        for row in 0..rows {
+            let number = batch * rows + row;
+            let at = number * columns * bytes;
+            let mut next = 0;
+            // In the last row, each row of the right operand is read for the last time.
+            if let Some(read) = row_bytes[1].filter(|_| row + 1 == rows) {
+                for column in 0..columns.checked_sub(1)? {
+                    let start = (batch * columns + column) * read;
+                    k.read(1, start, start + read)?;
+                    k.write(0, at + column * bytes, at + (column + 1) * bytes)?;
+                }
+                next = columns - 1;
+                let start = (batch * columns + next) * read;
+                k.read(1, start, start + read)?;
+            }
+            if let Some(read) = row_bytes[0] {
+                k.write(0, at + next * bytes, at + columns.checked_sub(1)? * bytes)?;
+                k.read(0, number * read, (number + 1) * read)?;
+                next = columns - 1;
+            }
+            k.write(0, at + next * bytes, at + columns * bytes)?;
+        }
+    }
+    Some(())
+}

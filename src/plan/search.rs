@@ -1,0 +1,379 @@
+//! The search for a plan: which order, how much sharing, with how much room for scratch memory.
+//!
+//! Each way to plan has a lower bound of its own. Ways are tried from the lowest bound up, until no bound is below the best
+//! head found; what TFLM will make of each placement is simulated, and the independent checker has the last word. Of plans
+//! with equal heads the one that asks least of the device wins: less sharing, then the file's own order.
+
+use arenaplan_solver::{Limits, Planner, Problem, Solution, Stop, solve_above};
+
+use super::Job;
+use super::scene::Scene;
+use crate::aliasing::Level;
+use crate::check::{self, Tag, Violation};
+use crate::error::Error;
+use crate::graph::TensorId;
+use crate::interference::{Interference, Node, Rules, solver_error};
+use crate::scratch::Scratch;
+use crate::tflm::{self, Simulation};
+
+/// An offset that nothing else reaches.
+const OUT_OF_THE_WAY: u64 = 1 << 30;
+
+/// A plan with what TFLM makes of it.
+pub(super) struct Candidate {
+    /// Which order of operators.
+    pub(super) scene: usize,
+    /// How much is shared at most.
+    pub(super) level: Level,
+    pub(super) offsets: Vec<i32>,
+    /// What each library of the target makes of it.
+    pub(super) simulations: Vec<Simulation>,
+    pub(super) planner: Planner,
+    /// Whether the time limit ended the search.
+    pub(super) is_late: bool,
+    /// No plan of this way is below, in bytes of head; of the best one, no plan of any way.
+    pub(super) bound: u64,
+}
+
+impl Candidate {
+    /// The head with the library that figures are for.
+    pub(super) fn head(&self) -> u64 {
+        self.simulations[0].head
+    }
+}
+
+/// A way to plan.
+struct Way {
+    scene: usize,
+    level: Level,
+    parts: bool,
+    interference: Interference,
+}
+
+/// What a placement has to leave room for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// Nothing but what every plan needs: a bound of the placement is one of the plan.
+    Least,
+    /// More than that.
+    More,
+}
+
+impl Way {
+    /// What is asked of the device, least first.
+    fn demand(&self) -> (Level, bool, bool) {
+        (self.level, self.parts, self.scene > 0)
+    }
+}
+
+impl Job<'_, '_, '_> {
+    /// The best plan of all ways.
+    pub(super) fn best_candidate(&self) -> Result<Candidate, Error> {
+        let mut ways = self.ways()?;
+        ways.sort_by_key(|w| (w.interference.bound, w.demand()));
+        let mut best: Option<(Candidate, (Level, bool, bool))> = None;
+        let mut fault = None;
+        let mut is_late = false;
+        // Bounds that the solver raised, by way.
+        let mut bounds: Vec<u64> = ways.iter().map(|w| w.interference.bound).collect();
+        for (way, bound) in ways.iter().zip(&mut bounds) {
+            if let Some((found, demand)) = &best {
+                let (least, head) = (way.interference.bound, found.head());
+                if least > head || least == head && way.demand() >= *demand {
+                    continue;
+                }
+            }
+            for candidate in self.tries(way)? {
+                is_late |= candidate.is_late;
+                *bound = candidate.bound.max(*bound);
+                let rank = |c: &Candidate, demand| {
+                    let heads: u64 = c.simulations.iter().map(|s| s.head).sum();
+                    (self.excess(c), c.head(), heads, demand)
+                };
+                let new = rank(&candidate, way.demand());
+                if best
+                    .as_ref()
+                    .is_some_and(|(b, demand)| rank(b, *demand) <= new)
+                {
+                    continue;
+                }
+                match self.check(&candidate) {
+                    Ok(()) => best = Some((candidate, way.demand())),
+                    Err(e @ (Error::TooManySteps { .. } | Error::Internal { .. })) => {
+                        return Err(e);
+                    }
+                    Err(e) => fault = fault.or(Some(e)),
+                }
+            }
+        }
+        match best {
+            // Also what lost might have won with more time.
+            Some((best, _)) => Ok(Candidate {
+                is_late,
+                bound: bounds.into_iter().min().unwrap_or(0).min(best.head()),
+                ..best
+            }),
+            None => Err(fault.unwrap_or(Error::Internal {
+                reason: "no planner gave an answer".into(),
+            })),
+        }
+    }
+
+    /// Bytes by which a plan's head is above what a library needs without a plan, the worst of all libraries but the
+    /// first.
+    fn excess(&self, candidate: &Candidate) -> u64 {
+        let heads = candidate.simulations.iter().zip(&self.unplanned).skip(1);
+        let over = heads.map(|(with, without)| with.head.saturating_sub(without.head));
+        over.max().unwrap_or(0)
+    }
+
+    /// All ways: each order with each level of sharing that adds something.
+    fn ways(&self) -> Result<Vec<Way>, Error> {
+        let mut ways = Vec::new();
+        for (scene, _) in self.scenes.iter().enumerate() {
+            let mut before = None;
+            for (k, promises) in self.promises.iter().enumerate() {
+                // A level that promises no more than the one before it is the same.
+                if before.is_some_and(|p| p == promises) {
+                    continue;
+                }
+                before = Some(promises);
+                let all: &[bool] = match k {
+                    0 => &[false],
+                    _ => &[false, true],
+                };
+                for &parts in all {
+                    if parts && !self.has_partial_views {
+                        continue;
+                    }
+                    let rules = self.rules(scene, Level::ALL[k], parts);
+                    ways.push(Way {
+                        scene,
+                        level: Level::ALL[k],
+                        parts,
+                        interference: self.interference(scene, rules)?,
+                    });
+                }
+            }
+        }
+        Ok(ways)
+    }
+
+    fn rules(&self, scene: usize, level: Level, parts: bool) -> Rules<'_> {
+        Rules {
+            align: self.options.align,
+            granule: tflm::ALIGNMENT,
+            online: Some(self.scenes[scene].first_scratch()),
+            keep: &self.keep,
+            promises: &self.promises[level as usize],
+            parts,
+        }
+    }
+
+    fn interference(&self, scene: usize, rules: Rules<'_>) -> Result<Interference, Error> {
+        let scene = &self.scenes[scene];
+        Interference::build(&scene.graph, &scene.lifetimes, rules)
+    }
+
+    /// Plans of one way: with room for scratch memory, and, where TFLM's own placing of it ends above the bound, in
+    /// other ways.
+    fn tries(&self, way: &Way) -> Result<Vec<Candidate>, Error> {
+        let scene = &self.scenes[way.scene];
+        let rules = self.rules(way.scene, way.level, way.parts);
+        let bound = way.interference.bound;
+        let mut tries = vec![self.solve(way, &way.interference, &[], Room::Least)?];
+        let is_enough = |tries: &[Candidate]| {
+            tries
+                .iter()
+                .any(|c| c.head() == bound && self.excess(c) == 0)
+        };
+        if !is_enough(&tries) && !scene.first_scratch().is_empty() {
+            let alone = self.interference(
+                way.scene,
+                Rules {
+                    online: None,
+                    ..rules
+                },
+            )?;
+            tries.push(self.solve(way, &alone, &[], Room::Least)?);
+        }
+        let most = Scratch::most(&scene.scratch);
+        if !is_enough(&tries) && most.requests() != scene.first_scratch().requests() {
+            // Room for whatever library asks for most.
+            let online = Some(&most);
+            let roomy = self.interference(way.scene, Rules { online, ..rules })?;
+            tries.push(self.solve(way, &roomy, &[], Room::More)?);
+        }
+        if !self.keep.is_empty() {
+            // TFLM frees a kept tensor after its last reader, and puts scratch into the lowest gap. Above everything
+            // else a kept tensor is safe from that.
+            tries.push(self.solve(way, &way.interference, &self.keep, Room::More)?);
+        }
+        Ok(tries)
+    }
+
+    /// What is left of the limits.
+    fn limits(&self) -> Limits {
+        let limits = self.options.limits.clone();
+        match limits.time {
+            Some(time) => limits.with_time(time.saturating_sub(self.start.elapsed())),
+            None => limits,
+        }
+    }
+
+    /// Places the nodes and simulates the plan; nodes with tensors in `above` go on top of all others.
+    fn solve(
+        &self,
+        way: &Way,
+        interference: &Interference,
+        above: &[TensorId],
+        room: Room,
+    ) -> Result<Candidate, Error> {
+        let scene = &self.scenes[way.scene];
+        let is_above = |node: &Node| node.tensors().any(|(t, _)| above.contains(&t));
+        let below: Vec<usize> = (0..interference.nodes.len())
+            .filter(|&i| !is_above(&interference.nodes[i]))
+            .collect();
+        let has_merged_parts = way.parts
+            && interference
+                .nodes
+                .iter()
+                .any(|n| matches!(n, Node::Merged(_)));
+        let solution = self.place(interference, &below)?;
+        let mut offsets = vec![-1; scene.graph.tensors.len()];
+        for (&i, &offset) in below.iter().zip(&solution.placement.offsets) {
+            self.set(&mut offsets, &interference.nodes[i], offset)?;
+        }
+        if !above.is_empty() {
+            self.lift(scene, interference, &is_above, &mut offsets)?;
+        }
+        Ok(Candidate {
+            scene: way.scene,
+            level: way.level,
+            simulations: scene.simulate(Some(&offsets))?,
+            offsets,
+            planner: solution.planner,
+            is_late: solution.stopped == Some(Stop::Time),
+            bound: match room {
+                // Merged otherwise, the same tensors may go lower than the solver can tell.
+                Room::Least if !has_merged_parts => {
+                    way.interference.bound.max(solution.lower_bound)
+                }
+                _ => way.interference.bound,
+            },
+        })
+    }
+
+    /// Solves the part of the problem with the nodes in `below`.
+    fn place(&self, interference: &Interference, below: &[usize]) -> Result<Solution, Error> {
+        let problem = &interference.problem;
+        let (planner, limits) = (self.options.solver, self.limits());
+        if below.len() == problem.len() {
+            return solve_above(problem, planner, interference.bound, &limits)
+                .map_err(solver_error);
+        }
+        let mut part = Problem::new();
+        let mut number = vec![None; problem.len()];
+        for &i in below {
+            if let Some(buffer) = interference.buffer(i) {
+                number[i] = Some(part.add_buffer(*buffer));
+            }
+        }
+        for (a, b, conflict) in problem.conflicts() {
+            if let (Some(a), Some(b)) = (number[a.index()], number[b.index()]) {
+                part.add_conflict(a, b, *conflict).map_err(solver_error)?;
+            }
+        }
+        solve_above(&part, planner, 0, &limits).map_err(solver_error)
+    }
+
+    /// Puts the nodes that are to be above all others there.
+    fn lift(
+        &self,
+        scene: &Scene<'_, '_>,
+        interference: &Interference,
+        is_above: &dyn Fn(&Node) -> bool,
+        offsets: &mut [i32],
+    ) -> Result<(), Error> {
+        let stack = |offsets: &mut [i32], mut top: u64| -> Result<(), Error> {
+            for (i, node) in interference.nodes.iter().enumerate() {
+                if let Some(buffer) = interference.buffer(i).filter(|_| is_above(node)) {
+                    top = top.next_multiple_of(buffer.align);
+                    self.set(offsets, node, top)?;
+                    top += buffer.size;
+                }
+            }
+            Ok(())
+        };
+        // Where TFLM ends that knows nothing of them, which may be higher than planned.
+        stack(offsets, OUT_OF_THE_WAY)?;
+        let lifted: Vec<TensorId> = interference
+            .nodes
+            .iter()
+            .filter(|n| is_above(n))
+            .flat_map(|n| n.tensors().map(|(t, _)| t))
+            .collect();
+        let mut top = 0;
+        for others in scene.simulate(Some(offsets))? {
+            let tensors = others.tensors.iter().filter(|p| !lifted.contains(&p.what));
+            let tensors = tensors.map(|p| p.offset + p.bytes);
+            let tops = tensors.chain(others.scratch.iter().map(|p| p.offset + p.bytes));
+            top = tops.fold(top, u64::max);
+        }
+        stack(offsets, top)
+    }
+
+    /// Notes the offsets of a node's tensors, those that the plan may place.
+    fn set(&self, offsets: &mut [i32], node: &Node, offset: u64) -> Result<(), Error> {
+        for (t, at) in node.tensors() {
+            let tensor = self.graph.tensor(t);
+            if tensor.is_planned() && !self.online.contains(&t) {
+                offsets[t.index()] = i32::try_from(offset + at).map_err(|_| Error::TooLarge {
+                    what: tensor.label(),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The independent check of what TFLM will make of a plan, and that this is the plan.
+    fn check(&self, candidate: &Candidate) -> Result<(), Error> {
+        let internal = |reason| Err(Error::Internal { reason });
+        let graph = &self.scenes[candidate.scene].graph;
+        for (k, simulation) in candidate.simulations.iter().enumerate() {
+            if candidate.simulations[..k].iter().any(|s| s == simulation) {
+                continue; // the same layout
+            }
+            for (tensor, &offset) in graph.tensors.iter().zip(&candidate.offsets) {
+                let placed = simulation.tensor(tensor.id).map(|p| p.offset as i64);
+                if offset != -1 && placed != Some(offset.into()) {
+                    return internal(format!("{} is not where the plan puts it", tensor.label()));
+                }
+            }
+            let align = self.options.align.max(tflm::ALIGNMENT);
+            let mut layout = simulation.layout(align, &self.keep);
+            layout.libraries = self.options.kernels().libraries();
+            layout.views_only = Level::of(self.options.kernels()) <= Level::Views;
+            match check::check(graph, &layout).into_iter().next() {
+                None => {}
+                Some(Violation::TooDeep { operator }) => {
+                    return Err(Error::TooManySteps { operator });
+                }
+                // TFLM frees a kept tensor after its last reader; something it places itself may then come to lie there.
+                Some(
+                    fault @ Violation::Overwritten {
+                        tag: Tag::Tensor(tensor),
+                        ..
+                    },
+                ) if self.keep.contains(&tensor) => {
+                    return Err(Error::CannotKeep {
+                        tensor: graph.tensor(tensor).label(),
+                        reason: fault.describe(graph),
+                    });
+                }
+                Some(fault) => return internal(fault.describe(graph)),
+            }
+        }
+        Ok(())
+    }
+}
