@@ -275,6 +275,11 @@ impl Report {
                 "nothing to save: the operators form a chain, so their order is forced, and TFLM's own plan is optimal"
                     .into(),
             ),
+            Outcome::Planned { .. } if self.optimal && self.order_proved => Some(
+                "nothing to save: TFLM's own planner already reaches the least that is alive at the peak, in any order of the \
+                 operators"
+                    .into(),
+            ),
             Outcome::Planned { .. } if self.optimal => Some(
                 "nothing to save: TFLM's own planner already reaches the least that is alive at the peak".into(),
             ),

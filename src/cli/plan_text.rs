@@ -36,6 +36,18 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         (saved, proved) => format!("saves {}, {proved}", percent(saved)),
     };
     line("head", report.head_bytes, &note);
+    if report.reordered {
+        let note = match report.order_proved {
+            true => "most alive at one time; reordered, and no order has less",
+            false => "most alive at one time; reordered, not proved to have the least",
+        };
+        line("operators", report.sizes.bound_bytes, note);
+        line(
+            "operators before",
+            report.file_order_bound_bytes,
+            "most alive at one time in their old order",
+        );
+    }
     let bound = report.sizes.bound_with_scratch_bytes;
     if !report.optimal && bound <= report.head_bytes {
         line(
@@ -134,9 +146,17 @@ fn note(row: &Row) -> String {
     let report = &row.report;
     match &report.outcome {
         _ if row.over_limit => "over the limit, not written".into(),
-        Outcome::Planned { .. } if report.optimal => "optimal".into(),
         Outcome::Planned { .. } => {
-            format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes))
+            let mut note = match report.optimal {
+                true => "optimal".to_owned(),
+                false => format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes)),
+            };
+            note.push_str(match (report.reordered, report.order_proved) {
+                (true, true) => ", reordered",
+                (true, false) => ", reordered (not proved)",
+                (false, _) => "",
+            });
+            note
         }
         Outcome::ForeignPlanKept => "stored plan kept".into(),
         Outcome::WorseThanUnplanned { .. } => "no plan: better without".into(),

@@ -55,7 +55,7 @@ pub(super) fn best_first(
         work: 0,
         limit: MAX_WORK.min(budget.left),
     };
-    let outcome = search.run_all(reach, floor, cutoff);
+    let outcome = search.least(reach, floor, cutoff);
     budget.spend(search.work);
     outcome
 }
@@ -88,7 +88,8 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    fn run_all(&mut self, reach: &Reach, floor: u64, cutoff: u64) -> Outcome {
+    /// The search itself.
+    fn least(&mut self, reach: &Reach, floor: u64, cutoff: u64) -> Outcome {
         let task = self.task;
         let n = task.len();
         let (at_start, live) = task.start();
@@ -124,8 +125,12 @@ impl Search<'_> {
                     return Outcome::Least(Some(way_to(&nodes, &node)));
                 }
                 if is_cut(&node, reach, n) {
-                    // Every order comes by here, and this is the least peak with which one does.
+                    // Every order comes by here, and this is the least peak with which one does. What was reached before by
+                    // a chain that runs past here is reached again.
                     heap.clear();
+                    reached.clear();
+                    closed.clear();
+                    closed.insert(node.fingerprint);
                 }
                 for &k in &node.ready {
                     let (level, _) = self.step(&node.done, node.live, k);
