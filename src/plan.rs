@@ -161,6 +161,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     report.outcome = outcome;
     report.reordered = !in_use.orders.is_empty();
     report.file_order_bound_bytes = file_sizes.bound_bytes;
+    report.file_order_bound_with_scratch_bytes = file_sizes.bound_with_scratch_bytes;
     let least = other.as_ref().map(Job::sizes).transpose()?;
     let least = least.unwrap_or(file_sizes).bound_with_scratch_bytes;
     report.order_proved = schedule.as_ref().is_some_and(|s| s.is_proved)

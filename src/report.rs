@@ -134,6 +134,8 @@ pub struct Report {
     pub order_proved: bool,
     /// Liveness bound of the order in which the operators came, in bytes.
     pub file_order_bound_bytes: u64,
+    /// The same with scratch memory and what the user keeps.
+    pub file_order_bound_with_scratch_bytes: u64,
     /// Whether the model is a chain: one subgraph, in which each operator needs the one before it.
     pub is_chain: bool,
     /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
@@ -169,6 +171,7 @@ impl Report {
             reordered: false,
             order_proved: false,
             file_order_bound_bytes: sizes.bound_bytes,
+            file_order_bound_with_scratch_bytes: sizes.bound_with_scratch_bytes,
             is_chain: is_chain(graph),
             tail_is_complete: true,
             arena_32: Arena::default(),

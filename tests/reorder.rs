@@ -260,8 +260,40 @@ fn public_models() {
     assert_eq!(seen, known.len());
 }
 
-/// An order in which a single operator finds something else is refused, for each pair of neighbours that depend on each
-/// other; the checker says which operator.
+/// For each variable, reads and writes come in the order in which they were, and all after what initialises it.
+#[test]
+fn state_keeps_its_order() {
+    let mut samples = common::models();
+    samples.extend(common::shared_models().into_iter().flatten());
+    let uses = |graph: &Graph<'_>| {
+        let mut uses = std::collections::BTreeMap::new();
+        let mut initialised = Vec::new();
+        for op in &graph.subgraphs[0].operators {
+            if op.code == Op::CALL_ONCE {
+                initialised.push(op.original);
+            }
+            if [Op::READ_VARIABLE, Op::ASSIGN_VARIABLE].contains(&op.code) {
+                let handle = op.inputs[0].unwrap();
+                let list: &mut Vec<_> = uses.entry(handle).or_default();
+                list.push((op.original, initialised.len()));
+            }
+        }
+        uses
+    };
+    let mut moved = 0;
+    for sample in samples {
+        let Ok(planned) = plan(&sample.bytes, &Options::default()) else {
+            continue;
+        };
+        let (before, after) = (graph(&sample.bytes), graph(&planned.file));
+        let (first, then) = (uses(&before), uses(&after));
+        assert_eq!(first, then, "{}", sample.name);
+        moved += usize::from(planned.report.reordered && !first.is_empty());
+    }
+    assert!(moved >= 3, "{moved}");
+}
+
+/// An order in which an operator finds something else than before is refused.
 #[test]
 fn the_checker_finds_a_read_moved_behind_a_write() {
     let bytes = common::model("streaming_float32");

@@ -37,15 +37,19 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
     };
     line("head", report.head_bytes, &note);
     if report.reordered {
-        let note = match report.order_proved {
-            true => "most alive at one time; reordered, and no order has less",
-            false => "most alive at one time; reordered, not proved to have the least",
-        };
-        line("operators", report.sizes.bound_bytes, note);
         line(
-            "operators before",
-            report.file_order_bound_bytes,
-            "most alive at one time in their old order",
+            "needed in old order",
+            report.file_order_bound_with_scratch_bytes,
+            "by what is alive at one time; so operators are reordered",
+        );
+        let note = match report.order_proved {
+            true => "no order of the operators needs less",
+            false => "not proved to be the least of all orders",
+        };
+        line(
+            "needed in new order",
+            report.sizes.bound_with_scratch_bytes,
+            note,
         );
     }
     let bound = report.sizes.bound_with_scratch_bytes;
