@@ -44,6 +44,22 @@ fn help() {
 }
 
 #[test]
+fn operators_in_another_order() {
+    let folder = workplace(&["streaming_int8"]);
+    let run = |args: &[&str]| run(folder.path(), args);
+    let model = "streaming_int8.tflite";
+    insta::assert_snapshot!("reorder_plan", run(&["plan", model, "-o", "out.tflite"]));
+    insta::assert_snapshot!(
+        "reorder_no",
+        run(&["plan", model, "--dry-run", "--reorder", "no"])
+    );
+    insta::assert_snapshot!("reorder_verify", run(&["verify", "out.tflite"]));
+    insta::assert_snapshot!("reorder_inspect", run(&["inspect", "out.tflite"]));
+    run(&["strip", "out.tflite", "-o", "back.tflite"]);
+    assert_eq!(read(&folder, "back.tflite"), read(&folder, model));
+}
+
+#[test]
 fn plan_one_model() {
     let folder = workplace(&["diamond_a_int8", "unet_int8"]);
     insta::assert_snapshot!(
