@@ -100,18 +100,16 @@ pub(crate) fn is_reference(library: Library, op: &Operator<'_>) -> bool {
 fn reference(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     match k.op.code {
         Op::CONV_2D => window::convolution(k),
-        Op::DEPTHWISE_CONV_2D => window::depthwise(k, window::Step::ELEMENT),
-        Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D | Op::L2_POOL_2D => {
-            window::pool(k, window::Step::ELEMENT)
-        }
+        Op::DEPTHWISE_CONV_2D => window::depthwise(k),
+        Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D | Op::L2_POOL_2D => window::pool(k),
         Op::RESIZE_BILINEAR => window::resize_bilinear(k),
         Op::RESIZE_NEAREST_NEIGHBOR => window::resize_nearest_neighbor(k),
         Op::TRANSPOSE_CONV => window::transpose_convolution(k),
-        Op::FULLY_CONNECTED => rows::fully_connected(k, 1),
+        Op::FULLY_CONNECTED => rows::fully_connected(k),
         Op::MEAN | Op::SUM | Op::REDUCE_MAX | Op::REDUCE_MIN | Op::REDUCE_ALL => rows::reduce(k),
         Op::ARG_MAX | Op::ARG_MIN => rows::arg(k),
         Op::SVDF => rows::consume_then_write(k),
-        Op::BATCH_MATMUL => rows::batch_matmul(k),
+        Op::BATCH_MATMUL => rows::batch_matmul(k, true),
         Op::RESHAPE | Op::SQUEEZE => moves::memcpy(k),
         Op::CONCATENATION => moves::concatenation(k),
         Op::PACK => moves::pack(k),

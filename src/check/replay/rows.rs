@@ -4,8 +4,8 @@ use arenaplan_schema::tflite::TensorType as Type;
 
 use super::{Kernel, element_bytes, extended, image, product, shape};
 
-/// fully_connected.cc: a row of outputs for each row of inputs; the input row is read for each `block` outputs.
-pub(super) fn fully_connected(k: &mut Kernel<'_, '_, '_>, block: u64) -> Option<()> {
+/// fully_connected.cc: a row of outputs for each row of inputs, which is read for each of them.
+pub(super) fn fully_connected(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     let (input, output) = (k.input(0)?, k.output(0)?);
     let depth = *shape(k.input(1)?)?.last()?;
     let to = shape(output)?;
@@ -15,38 +15,14 @@ pub(super) fn fully_connected(k: &mut Kernel<'_, '_, '_>, block: u64) -> Option<
         element_bytes(output)?,
     );
     k.stream(0, output)?;
-    products(k, 0, product(rows)?, read, columns, written, block)
-}
-
-/// For each of `rows`: `columns` outputs of `to` bytes, `block` at a time, each block from the whole input row of `read`
-/// bytes.
-fn products(
-    k: &mut Kernel<'_, '_, '_>,
-    input: usize,
-    rows: u64,
-    read: u64,
-    columns: u64,
-    to: u64,
-    block: u64,
-) -> Option<()> {
-    let last = last_block(columns, block)?;
-    for row in 0..rows {
-        let start = row.checked_mul(columns)?.checked_mul(to)?;
-        k.write(0, start, start + last * to)?;
-        k.read(input, row.checked_mul(read)?, (row + 1).checked_mul(read)?)?;
-        k.write(0, start + last * to, start + columns * to)?;
+    for row in 0..product(rows)? {
+        let start = row.checked_mul(columns)?.checked_mul(written)?;
+        let last = start + columns.checked_sub(1)? * written;
+        k.write(0, start, last)?;
+        k.read(0, row.checked_mul(read)?, (row + 1).checked_mul(read)?)?;
+        k.write(0, last, last + written)?;
     }
     Some(())
-}
-
-/// The first of the outputs that are written after the row was read for the last time. What is left over when blocks
-/// are full is written one by one.
-pub(super) fn last_block(columns: u64, block: u64) -> Option<u64> {
-    let left = columns % block;
-    match left {
-        0 => columns.checked_sub(block),
-        _ => Some(columns - 1),
-    }
 }
 
 /// svdf_common.cc: everything is read into the state, or into scratch memory, before anything is written.
@@ -120,7 +96,9 @@ pub(super) fn arg(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
 
 /// batch_matmul.cc: rows of the left operand times rows of the right one. An operand that lies the other way is
 /// transposed into memory of its own before anything is written.
-pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+///
+/// Where `is_by_element`, the right operand's rows are read one for each output; else nothing is said of their order.
+pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>, is_by_element: bool) -> Option<()> {
     let options = k.op.table.builtin_options_as_batch_mat_mul_options()?;
     let (left, right, output) = (k.input(0)?, k.input(1)?, k.output(0)?);
     let [to, from_left, from_right] = [output, left, right].map(shape);
@@ -144,7 +122,7 @@ pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         if is_transposed {
             k.stream(i, output)?;
             k.read_all(i)?;
-        } else if from[..3] == to[..3] {
+        } else if from[..3] == to[..3] && (i == 0 || is_by_element) {
             k.stream(i, output)?;
             row_bytes[i] = Some(depth.checked_mul(element_bytes(tensor)?)?);
         }
