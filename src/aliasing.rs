@@ -17,6 +17,8 @@
 mod conflicts;
 mod merge;
 mod taken;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -176,6 +178,17 @@ impl Promises {
     /// All promises, by input and output.
     pub fn iter(&self) -> impl Iterator<Item = (TensorId, TensorId, &Overlap)> {
         self.pairs.iter().map(|(&(i, o), promise)| (i, o, promise))
+    }
+}
+
+impl FromIterator<(TensorId, TensorId, Overlap)> for Promises {
+    fn from_iter<I: IntoIterator<Item = (TensorId, TensorId, Overlap)>>(all: I) -> Self {
+        let pairs = all
+            .into_iter()
+            .map(|(input, output, promise)| ((input, output), promise));
+        Self {
+            pairs: pairs.collect(),
+        }
     }
 }
 

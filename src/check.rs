@@ -16,7 +16,8 @@
 //! two invokes          inputs are set before each; a variable that lives in the arena must survive from one to the next
 //! ```
 
-mod order;
+mod in_order;
+pub mod order;
 mod replay;
 mod violation;
 
@@ -26,7 +27,7 @@ use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
 use crate::target::Library;
-use order::View;
+use in_order::View;
 
 pub use violation::{Place, Tag, Violation};
 
@@ -332,9 +333,9 @@ impl<'a> Checker<'_, 'a> {
         let any = &[Library::Reference];
         match self.libraries {
             [] if op.code == BuiltinOperator::RESHAPE => {
-                order::views(any, self.graph, op, &self.place)
+                in_order::views(any, self.graph, op, &self.place)
             }
-            libraries => order::views(libraries, self.graph, op, &self.place),
+            libraries => in_order::views(libraries, self.graph, op, &self.place),
         }
     }
 
@@ -351,7 +352,7 @@ impl<'a> Checker<'_, 'a> {
                 continue;
             }
             let steps = &mut self.order_steps;
-            let fault = order::fault(library, self.graph, op, &self.place, views, steps);
+            let fault = in_order::fault(library, self.graph, op, &self.place, views, steps);
             found.extend(fault.map(|f| Violation::ReadTooLate {
                 tensor: f.input,
                 operator: op.id,

@@ -13,8 +13,12 @@
 //! Distances are exact to the element: 0 where input and output may start at one address, the whole size where the kernel
 //! promises nothing.
 
+use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType};
+
 use crate::graph::{Graph, Operator, TensorId};
 use crate::target::{Library, Target};
+
+mod reference;
 
 /// What a kernel promises of one of its inputs and one of its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,8 @@ impl Overlap {
 
 /// What `library` promises of input `input` and output `output` (positions in the operator's lists) of `op`.
 ///
-/// Tensors that are absent, constant, or otherwise not in the arena get [`Overlap::none`].
+/// Where one tensor is several inputs of an operator, the promise is about its use in this position alone; [`between`]
+/// brings all positions together. Tensors that are absent, constant, or otherwise not in the arena get [`Overlap::none`].
 pub fn overlap(
     library: Library,
     graph: &Graph<'_>,
@@ -50,15 +55,23 @@ pub fn overlap(
     input: usize,
     output: usize,
 ) -> Overlap {
-    let _ = library;
-    let bytes = |t| graph.tensor(t).bytes;
-    let from = op.inputs.get(input).copied().flatten().map_or(0, bytes);
-    let to = op.outputs.get(output).copied().map_or(0, bytes);
-    Overlap::none(from, to)
+    let found = match library {
+        Library::Reference => reference::overlap(graph, op, input, output),
+        Library::CmsisNn(_) | Library::EspNn(_) => None,
+    };
+    found.unwrap_or_else(|| {
+        let bytes = |t| graph.tensor(t).bytes;
+        let from = op.inputs.get(input).copied().flatten().map_or(0, bytes);
+        let to = op.outputs.get(output).copied().map_or(0, bytes);
+        Overlap::none(from, to)
+    })
 }
 
-/// What every library of `target` promises of the operator that reads `from` and writes `to`, at each position at which it
-/// reads `from`: the largest distances, and a view only where all have it.
+/// What every library that `target` stands for promises of two tensors of `op`, in every position in which `from` is an
+/// input and `to` an output: the largest distances, and a view where all have the same one.
+///
+/// For [`Target::Tflm`], whose libraries are not all known, these are the views that [`every_library_keeps`], and nothing
+/// else.
 pub fn between(
     target: Target,
     graph: &Graph<'_>,
@@ -66,7 +79,59 @@ pub fn between(
     from: TensorId,
     to: TensorId,
 ) -> Overlap {
-    let nothing = Overlap::none(graph.tensor(from).bytes, graph.tensor(to).bytes);
-    let _ = (target, op);
-    nothing
+    let none = Overlap::none(graph.tensor(from).bytes, graph.tensor(to).bytes);
+    let anything = target == Target::Tflm;
+    let libraries: &[Library] = match anything {
+        true if !every_library_keeps(graph, op) => return none,
+        true => &[Library::Reference],
+        false => target.libraries(),
+    };
+    let inputs = (0..op.inputs.len()).filter(|&k| op.inputs[k] == Some(from));
+    let outputs = (0..op.outputs.len()).filter(|&k| op.outputs[k] == to);
+    let positions = inputs.flat_map(|i| outputs.clone().map(move |o| (i, o)));
+    let promises = positions.flat_map(|(i, o)| {
+        let all = libraries.iter();
+        all.map(move |&library| overlap(library, graph, op, i, o))
+    });
+    let weakest = promises.reduce(|a, b| Overlap {
+        input_above_output: a.input_above_output.max(b.input_above_output),
+        output_above_input: a.output_above_input.max(b.output_above_input),
+        view_at: a.view_at.filter(|_| a.view_at == b.view_at),
+    });
+    match weakest {
+        Some(weakest) if anything => Overlap {
+            view_at: weakest.view_at,
+            ..none
+        },
+        Some(weakest) => weakest,
+        None => none,
+    }
+}
+
+/// Whether every kernel library of TFLM, known or not, runs `op` with the reference kernel, which copies bytes as they
+/// are and may copy them onto themselves, or with one that does the same.
+///
+/// None of the folders `arc_mli`, `ceva`, `cmsis_nn`, `ethos_u` and `xtensa` in `tensorflow/lite/micro/kernels`, nor
+/// ESP-NN, has a kernel of its own for these operators, with two exceptions: Xtensa's RESHAPE, which does nothing either
+/// when input and output are at one address, and its STRIDED_SLICE of int16, which leaves the order to a closed library.
+///
+/// CONCATENATION, SQUEEZE and a STRIDED_SLICE call `memcpy` with equal addresses then. C does not promise that this works;
+/// compilers rely on it themselves when they assign a structure, so that no `memcpy` can afford to fail.
+pub fn every_library_keeps(graph: &Graph<'_>, op: &Operator<'_>) -> bool {
+    match op.code {
+        Op::RESHAPE
+        | Op::SQUEEZE
+        | Op::EXPAND_DIMS
+        | Op::CONCATENATION
+        | Op::PACK
+        | Op::SPLIT
+        | Op::SPLIT_V
+        | Op::UNPACK
+        | Op::SLICE => true,
+        Op::STRIDED_SLICE => {
+            let mut outputs = op.outputs.iter().map(|&t| graph.tensor(t));
+            outputs.all(|t| t.ty != TensorType::INT16)
+        }
+        _ => false,
+    }
 }

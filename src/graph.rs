@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::text::shortened;
 
+mod order;
 mod read;
 mod shapes;
 
@@ -30,7 +31,7 @@ impl TensorId {
 pub struct OpId {
     /// The subgraph that holds the operator.
     pub subgraph: u32,
-    /// Position in that subgraph's operator vector, in file order.
+    /// Position in that subgraph's list of operators.
     pub index: u32,
 }
 
@@ -147,6 +148,8 @@ impl Tensor<'_> {
 pub struct Operator<'a> {
     /// Subgraph and position.
     pub id: OpId,
+    /// Position before this tool changed the order; the same as in `id` where it did not.
+    pub original: u32,
     /// The operator, by the rule that the larger of the two stored codes counts.
     pub code: tflite::BuiltinOperator,
     /// The newer of the two stored codes alone, which is all that older versions of TFLM's lifetime pass look at.
@@ -180,9 +183,13 @@ impl Operator<'_> {
         self.code == tflite::BuiltinOperator::CUSTOM && self.custom == Some("ethos-u")
     }
 
-    /// `operator 3 CONV_2D`, with the subgraph when it is not the first.
+    /// `operator 3 CONV_2D`, with the subgraph when it is not the first, and the position before planning where that is
+    /// another one.
     pub fn label(&self) -> String {
         let mut text = format!("operator {} {}", self.id.index, self.name());
+        if self.original != self.id.index {
+            text.push_str(&format!(" ({} before planning)", self.original));
+        }
         if self.id.subgraph != 0 {
             text.push_str(&format!(" of subgraph {}", self.id.subgraph));
         }
@@ -203,7 +210,7 @@ pub struct Subgraph<'a> {
     pub inputs: Vec<TensorId>,
     /// Outputs, in order.
     pub outputs: Vec<TensorId>,
-    /// Operators, in file order.
+    /// Operators, in the order in which they run.
     pub operators: Vec<Operator<'a>>,
 }
 

@@ -1,7 +1,7 @@
 //! Planning a model: from the bytes of a file to the bytes of the same file with a plan in it.
 //!
 //! ```text
-//! bytes -> Model -> Graph -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
+//! bytes -> Model -> Graph -> Schedule -> Lifetimes -> Interference -> solver -> offsets -> simulate -> check -> patch
 //! ```
 //!
 //! Several ways to plan are tried; each is judged by the head that TFLM will really use with it. The best one is checked
@@ -39,6 +39,8 @@ pub struct Options {
     /// How much tensors may share bytes; `None`: as much as the target's kernels promise. More than that takes what TFLM's
     /// reference kernels promise, and the plan is for them alone.
     pub alias: Option<Level>,
+    /// Operators may be put into another order, where that saves memory.
+    pub reorder: bool,
     /// The planner to place buffers with.
     pub solver: Planner,
     /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
@@ -62,6 +64,7 @@ impl Default for Options {
         Self {
             target: Target::Tflm,
             alias: None,
+            reorder: true,
             solver: Planner::Auto,
             limits: Limits::default(),
             align: tflm::ALIGNMENT,
@@ -187,9 +190,10 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     }));
     report.outcome = job.choose(&foreign, &candidate);
     let file = match report.outcome {
-        Outcome::Planned { .. } => job.write(&original, Some(&candidate.offsets))?,
+        Outcome::Planned { .. } => job.write(Some(&candidate))?,
         Outcome::ForeignPlanKept => {
             report.planner = "stored".into();
+            report.reordered = false;
             report.tensors_planned = foreign.tensors_planned();
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
@@ -203,9 +207,10 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             job.describe_libraries(&mut report, &job.unplanned);
             report.taken.clear();
             report.needs = None;
+            report.reordered = false;
             // What another tool wrote into the file is no better than nothing, or it would have been kept.
             if foreign.exists() {
-                job.write(&original, None)?
+                job.write(None)?
             } else {
                 original.to_vec()
             }
@@ -238,7 +243,6 @@ struct Job<'g, 'a, 'o> {
 
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     fn new(graph: &'g Graph<'a>, options: &'o Options) -> Result<Self, Error> {
-        let scene = Scene::of_file(graph, options)?;
         let named = |names: &[String]| {
             names
                 .iter()
@@ -264,6 +268,9 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
         keep.sort_unstable();
         keep.dedup();
+        let scenes = scene::scenes(graph, options, &keep)?;
+        let scene = &scenes[0];
+        let unplanned = scene.simulate(None)?;
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
         online.extend(tflm::entries_read_for_variables(graph));
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
@@ -293,8 +300,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         Ok(Self {
             graph,
             options,
-            unplanned: scene.simulate(None)?,
-            scenes: vec![scene],
+            unplanned,
+            scenes,
             promises,
             has_partial_views,
             keep,
@@ -384,6 +391,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
         report.planner = candidate.planner.to_string();
+        report.reordered = !scene.orders.is_empty();
+        report.order_proved = scene.is_proved;
         report.tensors_planned = candidate.offsets.iter().filter(|&&o| o != -1).count();
         let places = &candidate.simulations[0];
         report.taken = taken(&scene.graph, promises, |t| {
@@ -446,10 +455,13 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
 
     /// Grafts the plan, or takes another tool's out, then reads the file back the way a device does and undoes it, before
     /// anyone gets the bytes.
-    fn write(&self, original: &[u8], offsets: Option<&[i32]>) -> Result<Vec<u8>, Error> {
+    fn write(&self, plan: Option<&Candidate>) -> Result<Vec<u8>, Error> {
+        let original = self.graph.model.bytes();
+        let offsets = plan.map(|p| &p.offsets[..]);
+        let scene = &self.scenes[plan.map_or(0, |p| p.scene)];
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
-            operator_order: Vec::new(),
+            operator_order: scene.orders.clone(),
             stamp: patch::Stamp {
                 tool_version: env!("CARGO_PKG_VERSION").into(),
                 target: self.options.target.to_string(),
@@ -467,6 +479,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 "the plan read back from the file is not the one written".into(),
             ));
         }
+        scene.check_written(self.graph, &Graph::read(Model::parse(&file)?)?)?;
         if patch::strip(&file).map_err(patch_error)? != original {
             return Err(internal(
                 "taking the plan out does not give the original back".into(),
@@ -482,6 +495,9 @@ fn options_text(options: &Options) -> String {
     let mut text = String::new();
     if let Some(level) = options.alias.filter(|&l| l != Level::of(options.target)) {
         text.push_str(&format!(" alias={level}"));
+    }
+    if !options.reorder {
+        text.push_str(" reorder=no");
     }
     if options.solver != defaults.solver {
         text.push_str(&format!(" solver={}", options.solver));

@@ -146,6 +146,10 @@ pub struct Report {
     /// Whether `head_bytes` is proved to be the least possible with the sharing that is allowed, in the orders of operators
     /// that were considered.
     pub optimal: bool,
+    /// Whether the operators are in another order than in the file that came in.
+    pub reordered: bool,
+    /// Whether no order of the operators has a lower peak, with as much shared as was taken into account.
+    pub order_proved: bool,
     /// How much tensors may share.
     pub level: Level,
     /// What shares bytes.
@@ -184,6 +188,8 @@ impl Report {
             before_head_bytes: 0,
             head_bytes: 0,
             libraries: Vec::new(),
+            reordered: false,
+            order_proved: false,
             optimal: false,
             level: options.level(),
             taken: Vec::new(),
@@ -211,6 +217,7 @@ impl Report {
         let mut report = Self::new(graph, options, sizes);
         report.outcome = Outcome::AsStored;
         report.warnings = warnings(graph, lifetimes, scratch);
+        report.reordered = graph.is_reordered();
         report.greedy_head_bytes = unplanned.head;
         report.before_head_bytes = stored.head_if_right().unwrap_or(unplanned.head);
         report.file_bytes_before = graph.model.bytes().len();

@@ -32,7 +32,8 @@ impl Scratch {
 
     /// What the kernels of `library` ask for, with the bytes of some operators replaced by those of a scratch file.
     ///
-    /// A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
+    /// Operators are named by their position before this tool changed the order, so that one file serves for a model with
+    /// and without its plan. A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
     /// `SUBGRAPH:INDEX BYTES...`, separated by blanks or commas. No bytes mean no request. `#` starts a comment.
     ///
     /// # Errors
@@ -81,7 +82,11 @@ impl Scratch {
     fn collect(graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
         let mut requests = Vec::new();
         for op in graph.operators() {
-            let sizes = match known.get(&op.id) {
+            let place = OpId {
+                index: op.original,
+                ..op.id
+            };
+            let sizes = match known.get(&place) {
                 Some(sizes) => sizes.clone(),
                 None => scratch_requests(graph, op),
             };

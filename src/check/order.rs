@@ -1,266 +1,404 @@
-//! An operator whose outputs lie over its inputs, run in its kernel's order.
+//! The independent check of a new operator order: does every operator still see what it saw?
+//!
+//! It shares nothing with the search, and nothing with what the search takes for state. Both orders are executed
+//! symbolically: a value is a number, and an operator gives each of its outputs the number of "this operator, applied to
+//! these values in this state". If each operator finds the same values and the same state in both orders, it does the same,
+//! whatever its kernel is.
+//!
+//! What an operator may find or leave outside its tensors is taken in the widest sense that a model allows:
+//!
+//! ```text
+//! variable tensor          found and changed by each operator that has it among its tensors
+//! resource (VAR_HANDLE)    found by READ_VARIABLE, changed by ASSIGN_VARIABLE; all of them changed by a CALL_ONCE and by
+//!                          operators with a handle of unknown origin
+//! anything                 found and changed by operators that this tool does not know to be without hidden state
+//! the end of an invoke     CIRCULAR_BUFFER may end it: what ran before it must be the same
+//! called subgraphs         count at the operator that calls them, and are compared by themselves
+//! ```
 
-use super::replay::{Event, copies, replay_within};
-use crate::graph::{Graph, Operator, Storage, TensorId};
-use crate::target::Library;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Start and end of each tensor in the arena, by tensor.
-type Places = [Option<(u64, u64)>];
+use arenaplan_schema::tflite::{BuiltinOperator as Code, TensorType};
 
-/// An input byte that is read after an output was written over it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) input: TensorId,
-    pub(super) output: TensorId,
-    pub(super) library: Library,
-    /// Offset in the arena.
-    pub(super) offset: u64,
+use crate::graph::{Graph, Operator, Storage, Subgraph, TensorId};
+
+/// A difference between two orders of a model's operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The two have not the same operators, tensors, inputs or outputs.
+    NotThoseOperators {
+        /// The subgraph.
+        subgraph: u32,
+    },
+    /// An operator finds other values or another state than in the first order.
+    OtherValues {
+        /// The operator, as the second order names it.
+        operator: String,
+    },
+    /// A subgraph ends with other values or another state.
+    OtherEnd {
+        /// The subgraph.
+        subgraph: u32,
+    },
 }
 
-/// Bytes of an output that are bytes of an input, because the two lie so that the operator copies them onto themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct View {
-    /// Positions in the operator's lists.
-    pub(super) input: usize,
-    pub(super) output: usize,
-    /// Where in the arena, `start..end`.
-    pub(super) start: u64,
-    pub(super) end: u64,
-}
-
-/// What `op` need not copy with any of `libraries`.
-pub(super) fn views(
-    libraries: &[Library],
-    graph: &Graph<'_>,
-    op: &Operator<'_>,
-    places: &Places,
-) -> Vec<View> {
-    let Some((&first, others)) = libraries.split_first() else {
-        return Vec::new();
-    };
-    let mut pairs = copies(first, graph, op);
-    for &library in others {
-        let also = copies(library, graph, op);
-        pairs.retain(|pair| also.contains(pair));
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Difference::NotThoseOperators { subgraph } => {
+                write!(f, "subgraph {subgraph} has not the operators that it had")
+            }
+            Difference::OtherValues { operator } => {
+                write!(
+                    f,
+                    "{operator} would find other values or another state than before"
+                )
+            }
+            Difference::OtherEnd { subgraph } => {
+                write!(
+                    f,
+                    "subgraph {subgraph} would end with other values or another state"
+                )
+            }
+        }
     }
-    let in_arena = |t: TensorId| {
-        let is_planned = graph.tensor(t).storage == Storage::Arena;
-        places[t.index()].filter(|_| is_planned)
-    };
+}
+
+const MAX_DEPTH: usize = 70;
+
+/// Compares two orders of the operators of one model: the graph of its file, and another one of the same file or of that
+/// file with something in front of it. At most one difference for each subgraph.
+pub fn compare(first: &Graph<'_>, second: &Graph<'_>) -> Vec<Difference> {
+    let same_tensors = first.tensors.len() == second.tensors.len()
+        && first.subgraphs.len() == second.subgraphs.len();
+    if !same_tensors {
+        return vec![Difference::NotThoseOperators { subgraph: 0 }];
+    }
+    let reach = Reached::of(first);
+    let pairs = (0u32..).zip(first.subgraphs.iter().zip(&second.subgraphs));
     pairs
-        .iter()
-        .filter_map(|&(input, output, at)| {
-            let (from, from_end) = in_arena(op.inputs[input]?)?;
-            let (to, to_end) = in_arena(op.outputs[output])?;
-            let (start, end) = (from.max(to), from_end.min(to_end));
-            let lies_there = to.checked_add_signed(at) == Some(from);
-            (lies_there && start < end).then_some(View {
-                input,
-                output,
-                start,
-                end,
-            })
+        .filter_map(|(s, (a, b))| {
+            if identities(first, a) == identities(second, b) {
+                return (a.inputs != b.inputs || a.outputs != b.outputs)
+                    .then_some(Difference::NotThoseOperators { subgraph: s });
+            }
+            compare_subgraph(first, second, &reach, s)
         })
         .collect()
 }
 
-/// More of an arena than any overlap of tensors takes up on a microcontroller.
-const MAX_BYTES: u64 = 1 << 26;
-
-/// The first fault of `op` with the kernels of `library`, if there is one. `steps` is what all runs together may take.
-pub(super) fn fault(
-    library: Library,
-    graph: &Graph<'_>,
-    op: &Operator<'_>,
-    places: &Places,
-    views: &[View],
-    steps: &mut u64,
-) -> Option<Fault> {
-    let run = Run::new(op, places, views)?;
-    let found = |(input, offset): (usize, u64)| {
-        let output = run.writer(offset)?;
-        Some(Fault {
-            input: op.inputs[input]?,
-            output: op.outputs[output],
-            library,
-            offset,
-        })
+/// Whether the operators of two graphs, of which one may have something in front of its file, are in the same order.
+pub fn is_same(first: &Graph<'_>, second: &Graph<'_>) -> bool {
+    let all = |graph: &Graph<'_>| -> Vec<Vec<usize>> {
+        let subgraphs = graph.subgraphs.iter();
+        subgraphs.map(|s| identities(graph, s)).collect()
     };
-    if run.end - run.start > MAX_BYTES {
-        return run.any().and_then(found);
-    }
-    let mut written = Written {
-        run: &run,
-        bytes: vec![false; (run.end - run.start) as usize],
-        fault: None,
+    all(first) == all(second)
+}
+
+/// What an operator is, wherever it stands: its table, counted from the end of the file, where a plan changes nothing.
+fn identities(graph: &Graph<'_>, subgraph: &Subgraph<'_>) -> Vec<usize> {
+    let end = graph.model.bytes().len();
+    let operators = subgraph.operators.iter();
+    operators.map(|op| end - op.table._tab.loc()).collect()
+}
+
+fn compare_subgraph(
+    first: &Graph<'_>,
+    second: &Graph<'_>,
+    reach: &Reached,
+    s: u32,
+) -> Option<Difference> {
+    let (a, b) = (&first.subgraphs[s as usize], &second.subgraphs[s as usize]);
+    let (names_a, names_b) = (identities(first, a), identities(second, b));
+    let shape = |op: &Operator<'_>| {
+        (
+            op.code.0,
+            op.inputs.clone(),
+            op.outputs.clone(),
+            op.calls.clone(),
+        )
     };
-    let is_known = replay_within(library, graph, op, steps, &mut |event| written.take(event));
-    let fault = if is_known { written.fault } else { run.any() };
-    fault.and_then(found)
+    let mut all_a: Vec<_> = names_a.iter().zip(a.operators.iter().map(shape)).collect();
+    let mut all_b: Vec<_> = names_b.iter().zip(b.operators.iter().map(shape)).collect();
+    all_a.sort();
+    all_b.sort();
+    if all_a != all_b || a.inputs != b.inputs || a.outputs != b.outputs {
+        return Some(Difference::NotThoseOperators { subgraph: s });
+    }
+    let mut numbers = Numbers::default();
+    let seen = |run: &Run| run.events.iter().copied().collect::<BTreeSet<u32>>();
+    let one = Run::of(first, reach, s, &names_a, &mut numbers);
+    let other = Run::of(second, reach, s, &names_b, &mut numbers);
+    let before = seen(&one);
+    if let Some(at) = other.events.iter().position(|e| !before.contains(e)) {
+        let operator = b.operators[at].label();
+        return Some(Difference::OtherValues { operator });
+    }
+    let mut sorted = [one.events, other.events];
+    sorted.iter_mut().for_each(|events| events.sort_unstable());
+    (sorted[0] != sorted[1] || one.end != other.end).then_some(Difference::OtherEnd { subgraph: s })
 }
 
-/// Where the tensors of an operator are, and which of them meet.
-struct Run<'v> {
-    inputs: Vec<Option<(u64, u64)>>,
-    outputs: Vec<Option<(u64, u64)>>,
-    views: &'v [View],
-    /// Outputs that the model itself has among the inputs: they may damage their own old value only.
-    is_input: Vec<bool>,
-    /// The part of the arena that has inputs and outputs.
-    start: u64,
-    end: u64,
-}
+/// Numbers for values: the same number for what is made in the same way.
+#[derive(Default)]
+struct Numbers(BTreeMap<Vec<u64>, u32>);
 
-impl<'v> Run<'v> {
-    /// `None` when no output lies over an input.
-    fn new(op: &Operator<'_>, places: &Places, views: &'v [View]) -> Option<Self> {
-        let place = |t: TensorId| places[t.index()].filter(|(start, end)| start < end);
-        let mut run = Self {
-            inputs: op.inputs.iter().map(|t| t.and_then(place)).collect(),
-            outputs: op.outputs.iter().map(|&t| place(t)).collect(),
-            views,
-            is_input: op
-                .outputs
-                .iter()
-                .map(|t| op.inputs.contains(&Some(*t)))
-                .collect(),
-            start: u64::MAX,
-            end: 0,
-        };
-        for input in run.inputs.iter().flatten() {
-            for output in run.outputs.iter().flatten() {
-                let (start, end) = (input.0.max(output.0), input.1.min(output.1));
-                if start < end {
-                    run.start = run.start.min(start);
-                    run.end = run.end.max(end);
-                }
-            }
-        }
-        (run.start < run.end).then_some(run)
-    }
-
-    /// Calls `put` with the parts of `start..end` in which writing `output` changes something.
-    fn changed(&self, output: usize, start: u64, end: u64, put: &mut dyn FnMut(u64, u64)) {
-        if self.is_input[output] {
-            return;
-        }
-        let mut next = start;
-        // Views of one output are its slots, which do not overlap and come in order.
-        for view in self.views.iter().filter(|v| v.output == output) {
-            let (from, to) = (view.start.clamp(next, end), view.end.clamp(next, end));
-            if from < to {
-                put(next, from);
-                next = to;
-            }
-        }
-        put(next, end);
-    }
-
-    /// The output that overwrites the byte at `offset`.
-    fn writer(&self, offset: u64) -> Option<usize> {
-        (0..self.outputs.len()).find(|&o| {
-            let mut writes = false;
-            if self.outputs[o].is_some_and(|(start, end)| (start..end).contains(&offset)) {
-                self.changed(o, offset, offset + 1, &mut |a, b| writes |= a < b);
-            }
-            writes
-        })
-    }
-
-    /// The first byte of an input that any output overwrites, for a kernel that may read everything last.
-    fn any(&self) -> Option<(usize, u64)> {
-        for (i, input) in self.inputs.iter().enumerate() {
-            for (o, output) in self.outputs.iter().enumerate() {
-                let (Some(input), Some(output)) = (input, output) else {
-                    continue;
-                };
-                let (start, end) = (input.0.max(output.0), input.1.min(output.1));
-                let mut first = None;
-                if start < end {
-                    self.changed(o, start, end, &mut |a, b| {
-                        if a < b && first.is_none() {
-                            first = Some(a);
-                        }
-                    });
-                }
-                if let Some(offset) = first {
-                    return Some((i, offset));
-                }
-            }
-        }
-        None
+impl Numbers {
+    fn of(&mut self, made: Vec<u64>) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(made).or_insert(next)
     }
 }
 
-/// Which bytes of the arena the operator has written.
-struct Written<'r, 'v> {
-    run: &'r Run<'v>,
-    bytes: Vec<bool>,
-    /// The first input, by position, that was read too late, and the byte.
-    fault: Option<(usize, u64)>,
+/// Something that keeps a value: a tensor, or state.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cell {
+    Tensor(TensorId),
+    Resource(String),
+    Anything,
 }
 
-impl Written<'_, '_> {
-    fn take(&mut self, event: Event) {
-        if self.fault.is_some() {
-            return;
-        }
-        match event {
-            Event::Read { input, start, end } => {
-                if let Some((place, _)) = self.run.inputs[input] {
-                    self.read(input, place + start, place + end);
-                }
-            }
-            Event::Write { output, start, end } => {
-                if let Some((place, _)) = self.run.outputs[output] {
-                    self.write(output, place + start, place + end);
-                }
-            }
-            Event::Copy {
-                input,
-                from,
-                output,
-                to,
-                bytes,
-            } => {
-                let source = self.run.inputs[input].map(|(place, _)| place + from);
-                let target = self.run.outputs[output].map(|(place, _)| place + to);
-                if let Some(source) = source {
-                    self.read(input, source, source + bytes);
-                }
-                match (source, target) {
-                    (Some(source), Some(target)) if source == target => {}
-                    (Some(source), Some(target)) if source.abs_diff(target) < bytes => {
-                        let already = self.fault;
-                        self.fault = already.or(Some((input, source.max(target))));
-                    }
-                    (_, Some(target)) => self.write(output, target, target + bytes),
-                    (_, None) => {}
-                }
-            }
-        }
-    }
+/// One execution of a subgraph.
+struct Run {
+    /// For each operator, what it was and found, as a number.
+    events: Vec<u32>,
+    /// The values of outputs and state at the end.
+    end: Vec<(Cell, u32)>,
+}
 
-    /// The part of the map for a piece of the arena, which may lie outside.
-    fn range(&self, start: u64, end: u64) -> std::ops::Range<usize> {
-        let run = self.run;
-        let at = |offset: u64| (offset.clamp(run.start, run.end) - run.start) as usize;
-        at(start)..at(end).max(at(start))
-    }
-
-    fn read(&mut self, input: usize, start: u64, end: u64) {
-        let range = self.range(start, end);
-        let first = range.start as u64 + self.run.start;
-        if let Some(at) = self.bytes[range].iter().position(|&b| b) {
-            self.fault = Some((input, first + at as u64));
+impl Run {
+    fn of(
+        graph: &Graph<'_>,
+        reach: &Reached,
+        s: u32,
+        names: &[usize],
+        numbers: &mut Numbers,
+    ) -> Self {
+        let subgraph = &graph.subgraphs[s as usize];
+        let mut values: BTreeMap<Cell, u32> = BTreeMap::new();
+        let mut events = Vec::new();
+        // Who ran since the last operator that can end an invoke, and before it.
+        let (mut history, mut since) = (0, BTreeSet::new());
+        for (op, &name) in subgraph.operators.iter().zip(names) {
+            let touched = reach.of_operator(graph, op);
+            let mut made = vec![name as u64, u64::from(history)];
+            if touched.can_end {
+                made.extend(since.iter().map(|&e: &u32| u64::from(e)));
+            }
+            let cells = op.inputs.iter().flatten().map(|&t| Cell::Tensor(t));
+            for cell in cells.chain(touched.found.iter().cloned()) {
+                made.push(u64::from(value_of(&mut values, cell, numbers, reach)));
+            }
+            let event = numbers.of(made);
+            let outputs = op.outputs.iter().map(|&t| Cell::Tensor(t));
+            for (k, cell) in (0u64..).zip(outputs.chain(touched.changed.iter().cloned())) {
+                values.insert(cell, numbers.of(vec![u64::MAX, event.into(), k]));
+            }
+            events.push(event);
+            since.insert(event);
+            if touched.can_end {
+                history = event;
+                since.clear();
+            }
         }
-    }
-
-    fn write(&mut self, output: usize, start: u64, end: u64) {
-        let run = self.run;
-        run.changed(output, start, end, &mut |start, end| {
-            let range = self.range(start, end);
-            self.bytes[range].fill(true);
+        let outputs = subgraph.outputs.iter().map(|&t| Cell::Tensor(t));
+        let kept: BTreeSet<Cell> = outputs.chain(reach.all_state.iter().cloned()).collect();
+        let end = kept.into_iter().map(|cell| {
+            let value = value_of(&mut values, cell.clone(), numbers, reach);
+            (cell, value)
         });
+        Self {
+            end: end.collect(),
+            events,
+        }
+    }
+}
+
+/// The value of a cell, which is one of its own as long as nothing has changed it.
+fn value_of(
+    values: &mut BTreeMap<Cell, u32>,
+    cell: Cell,
+    numbers: &mut Numbers,
+    reach: &Reached,
+) -> u32 {
+    let made = match &cell {
+        Cell::Tensor(t) => vec![u64::MAX - 1, t.0.into()],
+        state => {
+            let at = reach.all_state.binary_search(state);
+            vec![u64::MAX - 2, at.unwrap_or_else(|at| at) as u64]
+        }
+    };
+    *values.entry(cell).or_insert_with(|| numbers.of(made))
+}
+
+/// What an operator finds and changes besides its tensors.
+#[derive(Clone, Debug, Default)]
+struct Touched {
+    found: BTreeSet<Cell>,
+    changed: BTreeSet<Cell>,
+    can_end: bool,
+}
+
+impl Touched {
+    fn change(&mut self, cell: Cell) {
+        self.found.insert(cell.clone());
+        self.changed.insert(cell);
+    }
+}
+
+/// What each subgraph that can be run touches, and all state that there is.
+struct Reached {
+    all_state: Vec<Cell>,
+    resources: Vec<Cell>,
+    subgraphs: BTreeMap<u32, Touched>,
+}
+
+impl Reached {
+    fn of(graph: &Graph<'_>) -> Self {
+        let handles = graph.operators().filter(|op| op.code == Code::VAR_HANDLE);
+        let resources: BTreeSet<Cell> = handles.map(resource).collect();
+        let variables = graph
+            .tensors
+            .iter()
+            .filter(|t| t.storage == Storage::Variable);
+        let mut all_state: BTreeSet<Cell> = variables.map(|t| Cell::Tensor(t.id)).collect();
+        all_state.extend(resources.iter().cloned());
+        all_state.insert(Cell::Anything);
+        let mut reached = Self {
+            all_state: all_state.into_iter().collect(),
+            resources: resources.into_iter().collect(),
+            subgraphs: BTreeMap::new(),
+        };
+        // Each round knows the calls that nest one deeper; what nests deeper than this is never run.
+        for _ in 0..MAX_DEPTH {
+            let mut grown = false;
+            for (s, subgraph) in (0u32..).zip(&graph.subgraphs) {
+                if reached.subgraphs.contains_key(&s) {
+                    continue;
+                }
+                let calls = subgraph.operators.iter().flat_map(|op| &op.calls);
+                if calls
+                    .into_iter()
+                    .all(|called| reached.subgraphs.contains_key(called))
+                {
+                    let mut all = Touched::default();
+                    for op in &subgraph.operators {
+                        let one = reached.of_operator(graph, op);
+                        all.found.extend(one.found);
+                        all.changed.extend(one.changed);
+                        all.can_end |= one.can_end;
+                    }
+                    reached.subgraphs.insert(s, all);
+                    grown = true;
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+        reached
+    }
+
+    fn of_operator(&self, graph: &Graph<'_>, op: &Operator<'_>) -> Touched {
+        let mut touched = Touched::default();
+        let tensors = || op.inputs.iter().flatten().chain(&op.outputs).copied();
+        for t in tensors().filter(|&t| graph.tensor(t).storage == Storage::Variable) {
+            touched.change(Cell::Tensor(t));
+        }
+        let named = || {
+            let handle = op.inputs.first().copied().flatten()?;
+            named_by(&graph.subgraphs[op.id.subgraph as usize], handle)
+        };
+        match op.code {
+            Code::READ_VARIABLE | Code::ASSIGN_VARIABLE => match named() {
+                Some(cell) if op.code == Code::READ_VARIABLE => {
+                    touched.found.insert(cell);
+                }
+                Some(cell) => touched.change(cell),
+                None => self
+                    .resources
+                    .iter()
+                    .for_each(|c| touched.change(c.clone())),
+            },
+            Code::VAR_HANDLE => {}
+            Code::CALL_ONCE => self
+                .resources
+                .iter()
+                .for_each(|c| touched.change(c.clone())),
+            _ => {
+                let handed = |t: TensorId| {
+                    let tensor = graph.tensor(t);
+                    tensor.storage == Storage::ResourceHandle
+                        || [TensorType::RESOURCE, TensorType::VARIANT].contains(&tensor.ty)
+                };
+                if tensors().any(handed) {
+                    self.resources
+                        .iter()
+                        .for_each(|c| touched.change(c.clone()));
+                }
+                if op.custom == Some("CIRCULAR_BUFFER") {
+                    touched.can_end = true;
+                } else if may_have_hidden_state(op) {
+                    touched.change(Cell::Anything);
+                }
+            }
+        }
+        for inner in op
+            .calls
+            .iter()
+            .filter_map(|called| self.subgraphs.get(called))
+        {
+            touched.found.extend(inner.found.iter().cloned());
+            inner.changed.iter().for_each(|c| touched.change(c.clone()));
+            touched.can_end |= inner.can_end;
+        }
+        touched
+    }
+}
+
+/// The resource of a VAR_HANDLE.
+fn resource(op: &Operator<'_>) -> Cell {
+    let options = op.table.builtin_options_as_var_handle_options();
+    let container = options.and_then(|o| o.container()).unwrap_or("");
+    let name = options.and_then(|o| o.shared_name()).unwrap_or("");
+    Cell::Resource(format!("{}:{container}{name}", container.len()))
+}
+
+/// The resource that a handle names for sure.
+fn named_by(subgraph: &Subgraph<'_>, handle: TensorId) -> Option<Cell> {
+    let mut makers = subgraph
+        .operators
+        .iter()
+        .filter(|op| op.outputs.contains(&handle));
+    let maker = makers.next().filter(|op| op.code == Code::VAR_HANDLE)?;
+    let is_only = makers.next().is_none() && !subgraph.inputs.contains(&handle);
+    is_only.then(|| resource(maker))
+}
+
+/// Whether more than its tensors may decide what an operator does, or more than its tensors may be changed by it.
+fn may_have_hidden_state(op: &Operator<'_>) -> bool {
+    let name = op.name();
+    match op.code {
+        // TFLM's own: those of the signal library keep what they have to themselves.
+        Code::CUSTOM => {
+            !name.starts_with("Signal")
+                && name != "TFLite_Detection_PostProcess"
+                && name != "TFLM_DECODE"
+        }
+        _ => {
+            [
+                "RANDOM",
+                "MULTINOMIAL",
+                "HASHTABLE",
+                "STABLEHLO",
+                "BUILTIN",
+                "DELEGATE",
+            ]
+            .iter()
+            .any(|part| name.starts_with(part) && name != "HASHTABLE_LOOKUP")
+                || name == "CALL"
+        }
     }
 }

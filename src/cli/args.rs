@@ -152,6 +152,15 @@ pub(super) enum Format {
     Json,
 }
 
+/// Whether something may be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Choice {
+    /// It may
+    Yes,
+    /// It may not
+    No,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
@@ -168,6 +177,9 @@ pub(super) struct PlanArgs {
     pub(super) device: DeviceArgs,
     #[command(flatten)]
     pub(super) search: SearchArgs,
+    /// Whether operators may be put into another order that needs less memory
+    #[arg(long, value_enum, default_value_t = Choice::Yes)]
+    pub(super) reorder: Choice,
     /// Fail a model whose arena is larger than this, and do not write it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) arena_limit: Option<u64>,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::Bits;
-use crate::report::{Outcome, Report};
+use crate::report::{LibraryHead, Outcome, Report};
 
 /// The version of the tool, for every object.
 pub(super) const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -16,6 +16,8 @@ pub(super) struct ModelFigures {
     output: Option<String>,
     outcome: &'static str,
     target: String,
+    alias: &'static str,
+    needs: Option<String>,
     solver: String,
     planner: String,
     subgraphs: usize,
@@ -31,6 +33,7 @@ pub(super) struct ModelFigures {
     head_bytes: u64,
     optimal: bool,
     reordered: bool,
+    order_proved: bool,
     pointer_bits: u32,
     tail_bytes: u64,
     tail_is_estimate: bool,
@@ -45,8 +48,27 @@ pub(super) struct ModelFigures {
     arena_bytes_64: u64,
     file_bytes_before: usize,
     file_bytes: usize,
+    libraries: Vec<LibraryFigures>,
     explanation: Option<String>,
     warnings: Vec<String>,
+}
+
+/// The head with one library of the target.
+#[derive(Debug, Serialize)]
+pub(super) struct LibraryFigures {
+    library: &'static str,
+    greedy_head_bytes: u64,
+    head_bytes: u64,
+}
+
+impl LibraryFigures {
+    fn new(head: &LibraryHead) -> Self {
+        Self {
+            library: head.library.name(),
+            greedy_head_bytes: head.greedy_head_bytes,
+            head_bytes: head.head_bytes,
+        }
+    }
 }
 
 /// A model that could not be worked on.
@@ -79,6 +101,8 @@ impl ModelFigures {
                 Outcome::AsStored => "as-stored",
             },
             target: report.target.clone(),
+            alias: report.level.name(),
+            needs: report.needs.clone(),
             solver: report.solver.clone(),
             planner: report.planner.clone(),
             subgraphs: report.subgraphs,
@@ -87,14 +111,14 @@ impl ModelFigures {
             tensors_planned: report.tensors_planned,
             sum_bytes: report.sizes.sum_bytes,
             bound_bytes: report.sizes.bound_bytes,
-            file_order_bound_bytes: report.sizes.bound_bytes,
+            file_order_bound_bytes: report.sizes.file_order_bound_bytes,
             bound_with_scratch_bytes: report.sizes.bound_with_scratch_bytes,
             greedy_head_bytes: report.greedy_head_bytes,
             before_head_bytes: report.before_head_bytes,
             head_bytes: report.head_bytes,
             optimal: report.optimal,
-            // Operators keep the order of the file, so this bound and the one above are one.
-            reordered: false,
+            reordered: report.reordered,
+            order_proved: report.order_proved,
             pointer_bits: bits.number(),
             tail_bytes: arena.tail_bytes,
             tail_is_estimate: true,
@@ -109,6 +133,7 @@ impl ModelFigures {
             arena_bytes_64: report.arena_64.arena_bytes,
             file_bytes_before: report.file_bytes_before,
             file_bytes: report.file_bytes,
+            libraries: report.libraries.iter().map(LibraryFigures::new).collect(),
             explanation: report.explanation(),
             warnings: report.warnings.clone(),
         }

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::args::{DeviceArgs, Format, PlanArgs};
+use super::args::{Choice, DeviceArgs, Format, PlanArgs};
 use super::json::{self, Failure, ModelFigures};
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
@@ -56,6 +56,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
         keep_inputs: args.keep_inputs,
         keep: args.keep.clone(),
         online: args.online.clone(),
+        reorder: args.reorder == Choice::Yes,
         ..options(&args.device, &found)?
     };
     let (results, mut status) = each(&found, |i, source| {

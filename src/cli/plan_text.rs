@@ -38,11 +38,7 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
     line("head", report.head_bytes, &note);
     let bound = report.sizes.bound_with_scratch_bytes;
     if !report.optimal && bound <= report.head_bytes {
-        line(
-            "lower bound",
-            bound,
-            "no plan in this order of operators can be below",
-        );
+        line("lower bound", bound, "no plan of this kind can be below");
     }
     line(
         "tail",
@@ -65,6 +61,20 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
             report.file_bytes as u64,
             &format!("larger by {}", thousands(added as u64)),
         );
+    }
+    for other in report.libraries.iter().skip(1) {
+        let first = report.libraries[0];
+        if (other.head_bytes, other.greedy_head_bytes)
+            != (first.head_bytes, first.greedy_head_bytes)
+        {
+            let note = format!("without a plan {}", thousands(other.greedy_head_bytes));
+            line(&format!("head, {}", other.library), other.head_bytes, &note);
+        }
+    }
+    if let Some(kernels) = &report.needs {
+        text.push_str(&format!(
+            "  ONLY for {kernels}: with others the model computes wrong numbers\n"
+        ));
     }
     if let Some(why) = report.explanation() {
         text.push_str(&format!("  {why}\n"));

@@ -82,6 +82,7 @@ impl<'a> Graph<'a> {
             });
         }
         graph.check_calls()?;
+        graph.note_original_order();
         Ok(graph)
     }
 
@@ -275,6 +276,7 @@ fn read_operator<'a>(
     ));
     let mut operator = Operator {
         id,
+        original: id.index,
         code: resolved,
         stored_code,
         custom: code.custom_code(),

@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
+use arenaplan_schema::patch::OperatorOrder;
+
+use crate::check;
 use crate::error::Error;
-use crate::graph::Graph;
+use crate::graph::{Graph, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::plan::Options;
+use crate::reorder::{Objects, Schedule, schedule};
 use crate::scratch::Scratch;
 use crate::tflm::{self, Simulation};
 
@@ -14,6 +18,10 @@ pub(super) struct Scene<'g, 'a> {
     /// The model with its operators in this order.
     pub(super) graph: Cow<'g, Graph<'a>>,
     pub(super) lifetimes: Lifetimes,
+    /// For each subgraph that is not in the file's order, the order.
+    pub(super) orders: Vec<OperatorOrder>,
+    /// Whether no order has a lower peak, with as much shared as this one was made for.
+    pub(super) is_proved: bool,
     /// What the kernels of each library of the target ask for.
     pub(super) scratch: Vec<Scratch>,
 }
@@ -22,10 +30,49 @@ impl<'g, 'a> Scene<'g, 'a> {
     /// The model as it is.
     pub(super) fn of_file(graph: &'g Graph<'a>, options: &Options) -> Result<Self, Error> {
         Ok(Self {
+            orders: Vec::new(),
+            is_proved: false,
             lifetimes: Lifetimes::of(graph)?,
             scratch: options.scratch_by_library(graph)?,
             graph: Cow::Borrowed(graph),
         })
+    }
+
+    /// The model with its operators in another order.
+    fn in_order(graph: &Graph<'a>, schedule: &Schedule, options: &Options) -> Result<Self, Error> {
+        let graph = graph.reordered(&schedule.orders);
+        let orders = (0..)
+            .zip(&schedule.orders)
+            .filter(|(_, order)| !order.is_sorted());
+        let orders = orders.map(|(subgraph, order)| OperatorOrder {
+            subgraph,
+            order: order.clone(),
+        });
+        Ok(Self {
+            orders: orders.collect(),
+            is_proved: schedule.is_proved,
+            lifetimes: Lifetimes::of(&graph)?,
+            scratch: options.scratch_by_library(&graph)?,
+            graph: Cow::Owned(graph),
+        })
+    }
+
+    /// Whether a written file has this order, and computes what `original` does.
+    pub(super) fn check_written(
+        &self,
+        original: &Graph<'_>,
+        written: &Graph<'_>,
+    ) -> Result<(), Error> {
+        if !check::order::is_same(&self.graph, written) {
+            let reason = "the operators are not written in the order planned".into();
+            return Err(Error::Internal { reason });
+        }
+        match check::order::compare(original, written).first() {
+            None => Ok(()),
+            Some(difference) => Err(Error::Internal {
+                reason: difference.to_string(),
+            }),
+        }
     }
 
     /// What TFLM makes of these offsets with each library of the target; without offsets, what it plans itself.
@@ -46,4 +93,24 @@ impl<'g, 'a> Scene<'g, 'a> {
     pub(super) fn first_scratch(&self) -> &Scratch {
         &self.scratch[0]
     }
+}
+
+/// The orders of operators that are worth a trial, the file's first.
+pub(super) fn scenes<'g, 'a>(
+    graph: &'g Graph<'a>,
+    options: &Options,
+    keep: &[TensorId],
+) -> Result<Vec<Scene<'g, 'a>>, Error> {
+    let mut scenes = vec![Scene::of_file(graph, options)?];
+    if options.reorder {
+        let file = &mut scenes[0];
+        let objects = Objects::of_tensors(graph);
+        let apart = schedule(graph, &objects, file.first_scratch(), keep);
+        if apart.is_unchanged() {
+            file.is_proved = apart.is_proved;
+        } else {
+            scenes.push(Scene::in_order(graph, &apart, options)?);
+        }
+    }
+    Ok(scenes)
 }

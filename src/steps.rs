@@ -1,0 +1,78 @@
+//! What each step of planning saves: the same model planned with less and less left out.
+//!
+//! ```text
+//! unplanned   TFLM's own planner
+//! placement   the file's order of operators, nothing shared
+//! order       operators reordered
+//! views       also copies onto themselves
+//! in place    also outputs that start where their input does
+//! overlap     also outputs that run behind their input
+//! ```
+
+use crate::aliasing::Level;
+use crate::error::Error;
+use crate::plan::{Options, plan};
+use crate::report::Report;
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Step {
+    /// Tensors are placed better than TFLM does.
+    Placement,
+    /// Operators run in another order.
+    Order,
+    /// Tensors share bytes up to this level.
+    Alias(Level),
+}
+
+impl Step {
+    /// The steps up to what `options` allow.
+    pub fn up_to(options: &Options) -> Vec<Step> {
+        let mut steps = vec![Step::Placement];
+        if options.reorder {
+            steps.push(Step::Order);
+        }
+        let levels = Level::ALL.into_iter().skip(1);
+        steps.extend(levels.filter(|&l| l <= options.level()).map(Step::Alias));
+        steps
+    }
+
+    /// The name, as a column's title.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Placement => "placement",
+            Step::Order => "order",
+            Step::Alias(Level::None) => "nothing shared",
+            Step::Alias(Level::Views) => "views",
+            Step::Alias(Level::InPlace) => "in place",
+            Step::Alias(Level::Overlap) => "overlap",
+        }
+    }
+
+    /// The options with everything up to this step.
+    pub fn options(self, options: &Options) -> Options {
+        let mut part = options.clone();
+        match self {
+            Step::Placement => {
+                part.reorder = false;
+                part.alias = Some(Level::None);
+            }
+            Step::Order => part.alias = Some(Level::None),
+            Step::Alias(level) if level == options.level() => part.alias = options.alias,
+            Step::Alias(level) => part.alias = Some(level),
+        }
+        part
+    }
+}
+
+/// Plans a model up to each step that `options` allow, in the order of the steps; each is at most the one before it.
+///
+/// # Errors
+/// As [`plan`].
+pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Report)>, Error> {
+    let steps = Step::up_to(options).into_iter();
+    steps
+        .map(|step| Ok((step, plan(bytes, &step.options(options))?.report)))
+        .collect()
+}
