@@ -12,7 +12,7 @@
 //! ```text
 //! convolution, a pixel     write channels 0..n-1, read what no later pixel reads, write channel n-1
 //! depthwise, a pixel       for each channel: read the channel of what no later pixel reads, write the channel
-//! softmax, a row           read the row but for its first pass over the output, ...
+//! softmax, a row           for each element: read it, write it; what the passes before read is read again
 //! memcpy                   a copy of its own kind: nothing happens when source and target are the same bytes, and
 //!                          nobody knows what happens when they overlap otherwise
 //! ```
@@ -23,7 +23,10 @@ mod cmsis_nn;
 mod element;
 mod esp_nn;
 mod moves;
+mod places;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
@@ -110,6 +113,8 @@ fn reference(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         Op::ARG_MAX | Op::ARG_MIN => rows::arg(k),
         Op::SVDF => rows::consume_then_write(k),
         Op::BATCH_MATMUL => rows::batch_matmul(k, true),
+        Op::CUMSUM => rows::cumulative_sum(k),
+        Op::UNIDIRECTIONAL_SEQUENCE_LSTM => rows::lstm(k),
         Op::RESHAPE | Op::SQUEEZE => moves::memcpy(k),
         Op::CONCATENATION => moves::concatenation(k),
         Op::PACK => moves::pack(k),
@@ -120,6 +125,10 @@ fn reference(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         Op::STRIDED_SLICE => moves::strided_slice(k),
         Op::TRANSPOSE => moves::transpose(k),
         Op::SPACE_TO_DEPTH | Op::DEPTH_TO_SPACE => moves::blocks(k),
+        Op::GATHER => places::gather(k),
+        Op::MIRROR_PAD => places::mirror_pad(k),
+        Op::BROADCAST_TO => places::broadcast_to(k),
+        Op::SPACE_TO_BATCH_ND | Op::BATCH_TO_SPACE_ND => places::space_and_batch(k),
         _ => element::run(k),
     }
 }

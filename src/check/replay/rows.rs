@@ -111,6 +111,7 @@ pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>, is_by_element: bool) -> O
     } else {
         from_left[4]
     };
+    // Bytes of a row, and whether all batches read the same rows.
     let mut row_bytes = [None, None];
     for (i, (tensor, from, is_transposed)) in [
         (left, from_left, options.adj_x()),
@@ -122,35 +123,114 @@ pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>, is_by_element: bool) -> O
         if is_transposed {
             k.stream(i, output)?;
             k.read_all(i)?;
-        } else if from[..3] == to[..3] && (i == 0 || is_by_element) {
-            k.stream(i, output)?;
-            row_bytes[i] = Some(depth.checked_mul(element_bytes(tensor)?)?);
+        } else if i == 0 || is_by_element {
+            let is_shared = from[..3] == [1; 3];
+            if is_shared || from[..3] == to[..3] {
+                k.stream(i, output)?;
+                row_bytes[i] = Some((depth.checked_mul(element_bytes(tensor)?)?, is_shared));
+            }
         }
     }
     let bytes = element_bytes(output)?;
     for batch in 0..batches {
+        // Where an operand's rows are read for the last time: their bytes, and the batch that they count from.
+        let last = |operand: Option<(u64, bool)>| match operand {
+            Some((_, true)) if batch + 1 != batches => None,
+            Some((bytes, is_shared)) => Some((bytes, if is_shared { 0 } else { batch })),
+            None => None,
+        };
+        let [left, right] = row_bytes.map(last);
         for row in 0..rows {
-            let number = batch * rows + row;
-            let at = number * columns * bytes;
+            let at = (batch * rows + row) * columns * bytes;
             let mut next = 0;
             // In the last row, each row of the right operand is read for the last time.
-            if let Some(read) = row_bytes[1].filter(|_| row + 1 == rows) {
-                for column in 0..columns.checked_sub(1)? {
+            if let Some((read, batch)) = right.filter(|_| row + 1 == rows) {
+                for column in 0..columns {
+                    k.write(0, at + next * bytes, at + column * bytes)?;
                     let start = (batch * columns + column) * read;
                     k.read(1, start, start + read)?;
-                    k.write(0, at + column * bytes, at + (column + 1) * bytes)?;
+                    next = column;
                 }
-                next = columns - 1;
-                let start = (batch * columns + next) * read;
-                k.read(1, start, start + read)?;
             }
-            if let Some(read) = row_bytes[0] {
+            if let Some((read, batch)) = left {
                 k.write(0, at + next * bytes, at + columns.checked_sub(1)? * bytes)?;
-                k.read(0, number * read, (number + 1) * read)?;
+                let start = (batch * rows + row) * read;
+                k.read(0, start, start + read)?;
                 next = columns - 1;
             }
             k.write(0, at + next * bytes, at + columns * bytes)?;
         }
+    }
+    Some(())
+}
+
+/// cumsum.h: sums along an axis, one after the other; in reverse from the end of the tensor.
+pub(super) fn cumulative_sum(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let options = k.op.table.builtin_options_as_cumsum_options();
+    let (exclusive, reverse) = options.map_or((false, false), |o| (o.exclusive(), o.reverse()));
+    let (input, output) = (k.input(0)?, k.output(0)?);
+    let dims = shape(input)?;
+    let axis = *k.constant(1)?.first()?;
+    let axis = if axis < 0 {
+        axis + dims.len() as i64
+    } else {
+        axis
+    };
+    let axis = usize::try_from(axis).ok().filter(|&a| a < dims.len())?;
+    let (inner, outer) = (product(&dims[..axis])?, product(&dims[axis + 1..])?);
+    let depth = dims[axis];
+    let bytes = element_bytes(input)?;
+    // A sum that leaves its element out may be written before that element is read.
+    if input.ty != output.ty {
+        return None;
+    }
+    k.stream(0, output)?;
+    let turned = |i: u64, n: u64| if reverse { n - 1 - i } else { i };
+    for o in 0..outer {
+        for i in 0..inner {
+            for d in 0..depth {
+                let element =
+                    turned(o, outer) + (turned(i, inner) * depth + turned(d, depth)) * outer;
+                let (start, end) = (element * bytes, (element + 1) * bytes);
+                if exclusive && input.ty != Type::INT8 {
+                    k.write(0, start, end)?;
+                    k.read(0, start, end)?;
+                } else {
+                    k.read(0, start, end)?;
+                    k.write(0, start, end)?;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+/// lstm_eval.h: in each step the gates read the step's input; then the output is copied from the state.
+pub(super) fn lstm(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let options =
+        k.op.table
+            .builtin_options_as_unidirectional_sequence_lstmoptions()?;
+    let (input, output) = (k.input(0)?, k.output(0)?);
+    let [first, second, depth] = shape(input)?[..] else {
+        return None;
+    };
+    let [to_first, to_second, state] = shape(output)?[..] else {
+        return None;
+    };
+    if (first, second) != (to_first, to_second) || input.ty != output.ty {
+        return None;
+    }
+    // Steps of all batches at once, or of one batch after the other.
+    let (steps, together) = if options.time_major() {
+        (first, second)
+    } else {
+        (first.checked_mul(second)?, 1)
+    };
+    let bytes = element_bytes(input)? * together;
+    k.stream(0, output)?;
+    for step in 0..steps {
+        k.read(0, step * depth * bytes, (step + 1) * depth * bytes)?;
+        k.write(0, step * state * bytes, (step + 1) * state * bytes)?;
     }
     Some(())
 }
