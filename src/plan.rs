@@ -93,8 +93,10 @@ impl Options {
     }
 
     fn scratch_with(&self, graph: &Graph<'_>, library: Library) -> Result<Scratch, Error> {
-        let text = self.scratch.as_deref().unwrap_or_default();
-        Scratch::with_file(graph, library, text)
+        match &self.scratch {
+            Some(text) => Scratch::with_file(library, graph, text),
+            None => Ok(Scratch::of(library, graph)),
+        }
     }
 
     /// How much is shared at most.

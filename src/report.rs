@@ -323,9 +323,9 @@ impl Report {
 /// The arena that a model with this head needs.
 fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) -> Arena {
     Arena {
-        tail_bytes: tail::tail_bytes_with(graph, scratch.len(), width).bytes,
-        planning_bytes: room::planning_room(graph, scratch.len(), width),
-        arena_bytes: room::arena_bytes(graph, head, scratch.len(), width),
+        tail_bytes: tail::tail_bytes_with(graph, scratch, width).bytes,
+        planning_bytes: room::planning_room(graph, scratch, width),
+        arena_bytes: room::arena_bytes(graph, head, scratch, width),
     }
 }
 

@@ -19,18 +19,34 @@ pub struct Request {
 }
 
 /// All scratch requests of a model, in the order in which TFLM meets them: by subgraph, by operator, by request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scratch {
+    library: Library,
     requests: Vec<Request>,
+}
+
+impl Default for Scratch {
+    /// No request at all.
+    fn default() -> Self {
+        Self {
+            library: Library::Reference,
+            requests: Vec::new(),
+        }
+    }
 }
 
 impl Scratch {
     /// What TFLM's reference kernels ask for.
     pub fn reference(graph: &Graph<'_>) -> Self {
-        Self::collect(graph, &BTreeMap::new())
+        Self::of(Library::Reference, graph)
     }
 
-    /// What the kernels of `library` ask for, with the bytes of some operators replaced by those of a scratch file.
+    /// What the kernels of `library` ask for.
+    pub fn of(library: Library, graph: &Graph<'_>) -> Self {
+        Self::collect(library, graph, &BTreeMap::new())
+    }
+
+    /// Like [`Scratch::of`], with the bytes of some operators replaced by those of a scratch file.
     ///
     /// Operators are named by their position before this tool changed the order, so that one file serves for a model with
     /// and without its plan. A line names an operator and the bytes of each of its requests: `INDEX BYTES...` in subgraph 0 or
@@ -38,7 +54,7 @@ impl Scratch {
     ///
     /// # Errors
     /// [`Error::Scratch`] with the line: not a number, no such operator, or an operator named twice.
-    pub fn with_file(graph: &Graph<'_>, library: Library, text: &str) -> Result<Self, Error> {
+    pub fn with_file(library: Library, graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
         let mut known: BTreeMap<OpId, Vec<u64>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             let fail = |reason: String| Error::Scratch {
@@ -75,11 +91,10 @@ impl Scratch {
                 return Err(fail(format!("{operator} is named twice")));
             }
         }
-        let _ = library;
-        Ok(Self::collect(graph, &known))
+        Ok(Self::collect(library, graph, &known))
     }
 
-    fn collect(graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
+    fn collect(library: Library, graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
         let mut requests = Vec::new();
         for op in graph.operators() {
             let place = OpId {
@@ -88,7 +103,7 @@ impl Scratch {
             };
             let sizes = match known.get(&place) {
                 Some(sizes) => sizes.clone(),
-                None => scratch_requests(graph, op),
+                None => scratch_requests(library, graph, op),
             };
             for (index, bytes) in sizes.into_iter().enumerate() {
                 requests.push(Request {
@@ -98,7 +113,12 @@ impl Scratch {
                 });
             }
         }
-        Self { requests }
+        Self { library, requests }
+    }
+
+    /// The kernels whose requests these are, but for what a scratch file replaced.
+    pub fn library(&self) -> Library {
+        self.library
     }
 
     /// For each request the most that one of several libraries asks for, so that there is room for each of them.
@@ -114,6 +134,9 @@ impl Scratch {
             bytes,
         });
         Self {
+            library: libraries
+                .first()
+                .map_or(Library::Reference, Scratch::library),
             requests: requests.collect(),
         }
     }

@@ -469,7 +469,7 @@ fn scratch_of_control_flow_damaged_by_what_it_runs() {
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         let op = graph.operator(the(&graph, code));
         let scratch =
-            Scratch::with_file(&graph, Library::Reference, &format!("{} 64", op.id.index)).unwrap();
+            Scratch::with_file(Library::Reference, &graph, &format!("{} 64", op.id.index)).unwrap();
         let layout = apart(&graph, &scratch);
         let tag = Tag::Scratch {
             operator: op.id,

@@ -138,13 +138,13 @@ fn arena_is_the_smallest_that_works_or_a_little_more() {
     // arena that "works" may be too small by as much.
     let range = |smallest: u64| smallest..=smallest + 48;
     each(|case, graph, scratch| {
-        let arena = arena_bytes(graph, case.head, scratch.len(), Width::Bits64);
+        let arena = arena_bytes(graph, case.head, scratch, Width::Bits64);
         assert!(
             range(case.arena_64).contains(&arena),
             "{arena}: {}",
             case.line
         );
-        let arena = arena_bytes(graph, case.head, scratch.len(), Width::Bits32);
+        let arena = arena_bytes(graph, case.head, scratch, Width::Bits32);
         // The head there has room for larger pointers.
         let smallest = case.arena_32;
         assert!(
@@ -195,7 +195,7 @@ fn absurd_options_do_not_overflow() {
             let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
             let scratch = Scratch::reference(&graph);
             for width in [Width::Bits32, Width::Bits64] {
-                let arena = arena_bytes(&graph, 0, scratch.len(), width);
+                let arena = arena_bytes(&graph, 0, &scratch, width);
                 assert!(arena > tail_bytes(&graph, width).bytes);
             }
         }

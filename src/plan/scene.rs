@@ -80,7 +80,9 @@ impl<'g, 'a> Scene<'g, 'a> {
         let mut simulations: Vec<Simulation> = Vec::with_capacity(self.scratch.len());
         for (k, scratch) in self.scratch.iter().enumerate() {
             // Most operators ask for the same with several libraries.
-            let known = self.scratch[..k].iter().position(|s| s == scratch);
+            let known = self.scratch[..k]
+                .iter()
+                .position(|s| s.requests() == scratch.requests());
             simulations.push(match known {
                 Some(same) => simulations[same].clone(),
                 None => tflm::simulate(&self.graph, &self.lifetimes, scratch, offsets)?,

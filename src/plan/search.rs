@@ -198,7 +198,7 @@ impl Job<'_, '_, '_> {
             tries.push(self.solve(way, &alone, &[], Room::Least)?);
         }
         let most = Scratch::most(&scene.scratch);
-        if !is_enough(&tries) && most != *scene.first_scratch() {
+        if !is_enough(&tries) && most.requests() != scene.first_scratch().requests() {
             // Room for whatever library asks for most.
             let online = Some(&most);
             let roomy = self.interference(way.scene, Rules { online, ..rules })?;
@@ -353,7 +353,7 @@ impl Job<'_, '_, '_> {
             let align = self.options.align.max(tflm::ALIGNMENT);
             let mut layout = simulation.layout(align, &self.keep);
             layout.libraries = self.options.kernels().libraries();
-            layout.views_only = self.options.level() <= Level::Views;
+            layout.views_only = Level::of(self.options.kernels()) <= Level::Views;
             match check::check(graph, &layout).into_iter().next() {
                 None => {}
                 Some(Violation::TooDeep { operator }) => {

@@ -22,6 +22,7 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use super::tail::{Walk, Width, quantized_channels, tail_bytes_with};
 use crate::graph::{Graph, Operator, TensorId};
+use crate::scratch::Scratch;
 
 /// Scratch requests that TFLM keeps room for beyond those already made: `kMaxScratchBuffersPerOp`.
 const SPARE_REQUESTS: u64 = 12;
@@ -33,20 +34,19 @@ const PLANNER_BYTES_PER_BUFFER: u64 = 40;
 /// planning.
 ///
 /// The tail is still smaller at that time, so this is the least `room` with `arena = room + tail` that suffices.
-/// `scratch_count` is the number of scratch requests of the whole model.
-pub fn planning_room(graph: &Graph<'_>, scratch_count: usize, width: Width) -> u64 {
-    let walk = Walk::of(graph, scratch_count, width);
-    let planning = planning_temporaries(graph, scratch_count, width)
+pub fn planning_room(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> u64 {
+    let walk = Walk::of(graph, scratch, width);
+    let planning = planning_temporaries(graph, scratch.len(), width)
         .saturating_add(walk.at_planning.next_multiple_of(16));
-    let preparing = preparing_arena(graph, &walk, width);
+    let preparing = preparing_arena(graph, &walk, scratch, width);
     planning.max(preparing).saturating_sub(walk.estimate.bytes)
 }
 
 /// The smallest arena in which TFLM's `AllocateTensors` and `Invoke` succeed, given the `head` that the plan leads to;
 /// a multiple of 16. The arena must start at a multiple of 16 as well.
-pub fn arena_bytes(graph: &Graph<'_>, head: u64, scratch_count: usize, width: Width) -> u64 {
-    let tail = tail_bytes_with(graph, scratch_count, width).bytes;
-    let room = planning_room(graph, scratch_count, width);
+pub fn arena_bytes(graph: &Graph<'_>, head: u64, scratch: &Scratch, width: Width) -> u64 {
+    let tail = tail_bytes_with(graph, scratch, width).bytes;
+    let room = planning_room(graph, scratch, width);
     head.max(room)
         .saturating_add(tail)
         .checked_next_multiple_of(16)
@@ -73,11 +73,12 @@ fn planning_temporaries(graph: &Graph<'_>, scratch_count: usize, width: Width) -
 }
 
 /// The largest arena that the `Prepare` of some operator needs.
-fn preparing_arena(graph: &Graph<'_>, walk: &Walk, width: Width) -> u64 {
-    let mut scratch = 0;
+fn preparing_arena(graph: &Graph<'_>, walk: &Walk, scratch: &Scratch, width: Width) -> u64 {
+    let mut requests = scratch.requests().iter().peekable();
+    let mut made = 0;
     let mut most = 0;
     for (&(_, tail), op) in walk.prepared.iter().zip(graph.operators()) {
-        let mut temp = Temp(request_bytes(width) * (scratch + SPARE_REQUESTS));
+        let mut temp = Temp(request_bytes(width) * (made + SPARE_REQUESTS));
         for id in prepare_tensors(graph, op) {
             temp.take(width.tensor(), width.pointer());
             if let Some(channels) = quantized_channels(graph.tensor(id)) {
@@ -86,7 +87,9 @@ fn preparing_arena(graph: &Graph<'_>, walk: &Walk, width: Width) -> u64 {
             }
         }
         most = most.max(temp.0.saturating_add(tail));
-        scratch += super::scratch::scratch_requests(graph, op).len() as u64;
+        while requests.next_if(|r| r.operator == op.id).is_some() {
+            made += 1;
+        }
     }
     most
 }

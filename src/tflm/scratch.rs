@@ -1,23 +1,32 @@
-//! Scratch memory that TFLM's reference kernels request while they prepare.
+//! Scratch memory that TFLM's kernels request while they prepare: the rows of the reference kernels. Those of the
+//! libraries that differ are in [`cmsis_nn`] and [`esp_nn`].
 //!
 //! A request is one call of `RequestScratchBufferInArena`; TFLM places it on the device, around the plan, for the
 //! time of its operator. A request of no bytes takes no room in the head, but counts in the tail and while planning.
 //! Rows name the file of TFLM's `tensorflow/lite/micro/kernels` (or `signal/micro/kernels`) that asks.
 
+pub(crate) mod cmsis_nn;
+mod esp_nn;
 pub(crate) mod flexbuffer;
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use crate::graph::{Graph, Operator, Tensor};
+use crate::target::Library;
 use flexbuffer::Map;
 
-/// Bytes of each scratch request of `op`, in the order in which the kernel asks.
+/// Bytes of each scratch request of `op`, in the order in which its kernel in `library` asks.
 ///
 /// Bytes are what the kernel passes, not rounded. Where they depend on the size of a pointer (ADD_N), it is that of
 /// 64 bits, the larger one. Nothing for an operator that asks for none, that TFLM does not know, or whose tensors are
 /// not what its kernel accepts. Compressed constants (metadata `COMPRESSION_METADATA`) ask for more; they are not counted.
-pub fn scratch_requests(graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
-    let mut list = requests(graph, op).unwrap_or_default();
+pub fn scratch_requests(library: Library, graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
+    let own = match library {
+        Library::Reference => None,
+        Library::CmsisNn(core) => cmsis_nn::requests(core, graph, op),
+        Library::EspNn(chip) => esp_nn::requests(chip, graph, op),
+    };
+    let mut list = own.or_else(|| reference(graph, op)).unwrap_or_default();
     list.iter_mut()
         .for_each(|bytes| *bytes = (*bytes).min(LIMIT));
     list
@@ -26,8 +35,8 @@ pub fn scratch_requests(graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
 /// More than any memory, and far from overflow when sizes are added: a file may ask for any size in its options.
 const LIMIT: u64 = 1 << 40;
 
-/// `None` when a tensor or an option that decides is missing.
-fn requests(graph: &Graph<'_>, op: &Operator<'_>) -> Option<Vec<u64>> {
+/// The reference kernels' requests; `None` when a tensor or an option that decides is missing.
+fn reference(graph: &Graph<'_>, op: &Operator<'_>) -> Option<Vec<u64>> {
     let input = |i: usize| op.inputs.get(i).copied().flatten().map(|t| graph.tensor(t));
     let output = |i: usize| op.outputs.get(i).map(|&t| graph.tensor(t));
     Some(match op.code {

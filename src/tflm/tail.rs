@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
 use crate::graph::{Graph, OpId, Operator, TensorId};
-use crate::tflm::scratch::scratch_requests;
+use crate::scratch::Scratch;
 pub(super) use kernels::quantized_channels;
-use kernels::{buffers, kernel};
+use kernels::{buffers, data, kernel};
 
 /// Alignment of everything that kernels allocate: `MicroArenaBufferAlignment()`.
 const ALIGNMENT: u64 = 16;
@@ -99,21 +99,17 @@ pub struct TailEstimate {
     pub unknown_operators: Vec<OpId>,
 }
 
-/// The tail that a model will take, with the scratch requests of the reference kernels.
+/// The tail that a model will take with the reference kernels.
 ///
 /// It is what `MicroInterpreter` has used after `AllocateTensors()`; `input()` and `output()` add nothing. Variable
 /// tensors are taken to be planned online (-1), as they should be.
 pub fn tail_bytes(graph: &Graph<'_>, width: Width) -> TailEstimate {
-    let scratch = graph
-        .operators()
-        .map(|op| scratch_requests(graph, op).len())
-        .sum();
-    tail_bytes_with(graph, scratch, width)
+    tail_bytes_with(graph, &Scratch::reference(graph), width)
 }
 
-/// [`tail_bytes`] with another number of scratch requests.
-pub fn tail_bytes_with(graph: &Graph<'_>, scratch_count: usize, width: Width) -> TailEstimate {
-    Walk::of(graph, scratch_count, width).estimate
+/// [`tail_bytes`] with other scratch requests, and with what the kernels of their library keep.
+pub fn tail_bytes_with(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> TailEstimate {
+    Walk::of(graph, scratch, width).estimate
 }
 
 /// Whether TFLM's resolver of all operators (`MicroMutableOpResolver`) has a kernel for it.
@@ -131,7 +127,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn of(graph: &Graph<'_>, scratch_count: usize, width: Width) -> Self {
+    pub(super) fn of(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Self {
+        let library = scratch.library();
         let mut tail = Tail(0);
         let mut estimate = TailEstimate::default();
         let pointer = width.pointer();
@@ -185,8 +182,8 @@ impl Walk {
         estimate.options = section.end(tail);
 
         // MicroInterpreterGraph::InitSubgraphs, PrepareSubgraphs.
-        for row in graph.operators().filter_map(kernel) {
-            let data = row.data.on(width);
+        for op in graph.operators() {
+            let data = data(library, op, width);
             if data != 0 {
                 tail.take(data, ALIGNMENT);
             }
@@ -194,7 +191,7 @@ impl Walk {
         let mut prepared = Vec::new();
         let mut values = Resources::default();
         for op in graph.operators() {
-            for bytes in buffers(graph, op, width) {
+            for bytes in buffers(library, graph, op, width) {
                 tail.take(bytes, ALIGNMENT);
             }
             if let Some(bytes) = values.prepare(graph, op) {
@@ -205,8 +202,8 @@ impl Walk {
         estimate.kernels = section.end(tail);
 
         // MicroAllocator::FinishModelAllocation: scratch handles, then variables of each subgraph.
-        if scratch_count != 0 {
-            tail.take(pointer * scratch_count as u64, pointer);
+        if !scratch.is_empty() {
+            tail.take(pointer * scratch.len() as u64, pointer);
         }
         estimate.scratch_handles = section.end(tail);
         for tensor in graph.tensors.iter().filter(|t| t.table.is_variable()) {

@@ -188,7 +188,9 @@ impl File<'_> {
                 },
             )
         });
-        let elements = shape.iter().product::<i32>() as usize;
+        // A constant of an absurd shape has less data than that asks for.
+        let sizes = shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
+        let elements = sizes.fold(1, usize::saturating_mul).min(1 << 16);
         let data = values.map(|values| b.create_vector(&constant(ty(name), elements, values)));
         self.buffers.push(Buffer::create(
             b,

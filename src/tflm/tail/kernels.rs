@@ -8,6 +8,8 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use super::Width;
 use crate::graph::{Graph, Operator, Tensor};
+use crate::target::Library;
+use crate::tflm::scratch::cmsis_nn::kept_sums;
 use crate::tflm::scratch::{dim, fft_element_bytes, options};
 
 /// What an operator of one kind keeps, whatever its tensors.
@@ -168,13 +170,36 @@ pub(super) fn kernel(op: &Operator<'_>) -> Option<Kernel> {
     }
 }
 
+/// Bytes of the struct that an operator's `Init` allocates, 0 where there is none: the reference kernel's, and what those
+/// of CMSIS-NN add (`tensorflow/lite/micro/kernels/cmsis_nn/*.cc`). ESP-NN's add a word that fits into the rounding.
+pub(super) fn data(library: Library, op: &Operator<'_>, width: Width) -> u64 {
+    let own = kernel(op).map_or(0, |row| row.data.on(width));
+    let more = match (library, op.code) {
+        (Library::CmsisNn(_), Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D) => ByWidth(4, 4),
+        (Library::CmsisNn(_), Op::FULLY_CONNECTED) => ByWidth(32, 24),
+        (Library::CmsisNn(_), Op::BATCH_MATMUL) => ByWidth(24, 20),
+        (Library::CmsisNn(_), Op::UNIDIRECTIONAL_SEQUENCE_LSTM) => ByWidth(320, 220),
+        _ => return own,
+    };
+    own + more.on(width)
+}
+
 /// Further buffers that an operator's `Init` and `Prepare` allocate, in order, each aligned to 16: what depends on its
 /// tensors.
 ///
 /// Resources (ASSIGN_VARIABLE) belong to the whole model and are counted by the caller. Nothing where a tensor or an
 /// option that decides is missing.
-pub(super) fn buffers(graph: &Graph<'_>, op: &Operator<'_>, width: Width) -> Vec<u64> {
-    list(graph, op, width).unwrap_or_default()
+pub(super) fn buffers(
+    library: Library,
+    graph: &Graph<'_>,
+    op: &Operator<'_>,
+    width: Width,
+) -> Vec<u64> {
+    let mut list = list(graph, op, width).unwrap_or_default();
+    if let Library::CmsisNn(core) = library {
+        list.extend(kept_sums(core, graph, op));
+    }
+    list
 }
 
 fn list(graph: &Graph<'_>, op: &Operator<'_>, width: Width) -> Option<Vec<u64>> {
