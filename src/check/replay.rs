@@ -20,6 +20,7 @@
 //! Sources: TFLM's `micro/kernels/*.cc` and `kernels/internal/reference/**`, CMSIS-NN's `Source/**`, ESP-NN's `src/**`.
 
 mod cmsis_nn;
+mod copies;
 mod element;
 mod esp_nn;
 mod moves;
@@ -34,7 +35,7 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 use crate::graph::{Graph, Operator, Storage, Tensor};
 use crate::target::Library;
 
-pub(crate) use moves::copies;
+pub(crate) use copies::copies;
 
 /// One access of a kernel. Ranges are bytes inside the tensor, `start..end`; `input` and `output` are positions in the
 /// operator's lists.
@@ -90,12 +91,12 @@ pub(crate) fn replay_within(
     done.is_some()
 }
 
-/// Whether `library` runs the reference kernel of `op`.
-pub(crate) fn is_reference(library: Library, op: &Operator<'_>) -> bool {
+/// Whether `library` runs the reference kernel of an operator, or one in the same order.
+pub(crate) fn is_reference(library: Library, code: Op) -> bool {
     match library {
         Library::Reference => true,
-        Library::CmsisNn(_) => !cmsis_nn::has(op.code),
-        Library::EspNn(_) => !esp_nn::has(op.code),
+        Library::CmsisNn(_) => !cmsis_nn::has(code),
+        Library::EspNn(_) => !esp_nn::has(code),
     }
 }
 

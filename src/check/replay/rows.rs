@@ -106,11 +106,11 @@ pub(super) fn batch_matmul(k: &mut Kernel<'_, '_, '_>, is_by_element: bool) -> O
     let [from_left, from_right] = [extended::<5>(&from_left?)?, extended::<5>(&from_right?)?];
     let [.., rows, columns] = to;
     let batches = product(&to[..3])?;
-    let depth = if options.adj_x() {
-        from_left[3]
-    } else {
-        from_left[4]
-    };
+    let turned = |[.., a, b]: [u64; 5], is_turned: bool| if is_turned { [b, a] } else { [a, b] };
+    let [left_rows, depth] = turned(from_left, options.adj_x());
+    if left_rows != rows || turned(from_right, !options.adj_y()) != [columns, depth] {
+        return None;
+    }
     // Bytes of a row, and whether all batches read the same rows.
     let mut row_bytes = [None, None];
     for (i, (tensor, from, is_transposed)) in [
