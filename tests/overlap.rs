@@ -13,7 +13,7 @@ use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
 use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
-use arenaplan::target::{Library, Target};
+use arenaplan::target::{Chip, Core, Library, Target};
 use arenaplan::tflm;
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
@@ -126,6 +126,65 @@ fn a_plan_with_one_distance_cut_is_refused() {
         models += u32::from(cuts > before);
     }
     assert!(models >= 10 && cuts >= 50, "{models} models, {cuts} cuts");
+}
+
+/// The layout that a model gets with a plan for `target`, if it has one, judged with other kernels.
+fn planned_for(
+    target: Target,
+    bytes: &[u8],
+    libraries: &'static [Library],
+) -> Option<Vec<Violation>> {
+    let options = Options {
+        target,
+        ..Options::default()
+    };
+    let planned = plan(bytes, &options).unwrap();
+    let graph = Graph::read(Model::parse(&planned.file).unwrap()).unwrap();
+    let StoredPlan::Offsets(offsets) = StoredPlan::read(&graph) else {
+        return None;
+    };
+    let lifetimes = Lifetimes::of(&graph).unwrap();
+    let scratch = Scratch::of(libraries[0], &graph);
+    let simulation = tflm::simulate(&graph, &lifetimes, &scratch, Some(&offsets)).unwrap();
+    let mut layout = simulation.layout(16, &[]);
+    layout.libraries = libraries;
+    Some(check(&graph, &layout))
+}
+
+/// Plans for each kind of kernels pass with these kernels. CMSIS-NN reads the whole input of a pointwise convolution again
+/// for each pair of output channels, so that a plan for the reference kernels is wrong there.
+#[test]
+fn plans_for_other_kernels() {
+    let reference = Target::TflmReference;
+    for target in [
+        reference,
+        Target::TflmCmsisNn(Some(Core::Dsp)),
+        Target::TflmCmsisNn(Some(Core::Mve)),
+        Target::TflmEspNn(Some(Chip::S3)),
+    ] {
+        for sample in common::models() {
+            // `plan` itself refuses a plan that the checker does.
+            let found = planned_for(target, &sample.bytes, target.libraries());
+            assert_eq!(found.unwrap_or_default(), [], "{target}, {}", sample.name);
+        }
+    }
+    let model = common::model("dscnn_int8");
+    let dsp = &[Library::CmsisNn(Core::Dsp)];
+    let found = planned_for(reference, &model, dsp).unwrap();
+    let graph = Graph::read(Model::parse(&model).unwrap()).unwrap();
+    let mut late = found.iter().filter_map(|v| match v {
+        Violation::ReadTooLate {
+            operator, library, ..
+        } => Some((graph.operator(*operator).code, *library)),
+        _ => None,
+    });
+    assert!(late.any(|l| l == (Op::CONV_2D, dsp[0])), "{found:?}");
+    let found = planned_for(
+        reference,
+        &model,
+        Target::TflmEspNn(Some(Chip::Generic)).libraries(),
+    );
+    assert_eq!(found.unwrap(), []);
 }
 
 /// Every operator of every model, with its output exactly where its kernel allows it, and one byte closer.
