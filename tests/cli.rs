@@ -155,7 +155,7 @@ fn nothing_is_overwritten_unasked() {
     names.sort();
     assert_eq!(
         names,
-        ["unet_int8.tflite", "diamond_a_int8.tflite", "notes.txt"]
+        ["diamond_a_int8.tflite", "notes.txt", "unet_int8.tflite"]
     );
 }
 
@@ -348,7 +348,7 @@ fn arena_limit() {
 /// it struck. At 0 it strikes where the first placement is not at the bound.
 #[test]
 fn limits_of_the_search() {
-    let folder = workplace(&["lstm_int8", "unet_int8"]);
+    let folder = workplace(&["lstm_int8", "base_float32"]);
     let limits = ["--node-limit", "0", "--time-limit", "0"];
     let said = |args: &[&str]| run(folder.path(), &[args, &limits].concat());
     let warning = "the time limit ended the search for a plan; another run may give another one";
@@ -368,7 +368,7 @@ fn limits_of_the_search() {
     let listed = format!("\"warnings\": [\n      \"{warning}\"\n    ]");
     assert!(json.contains(&listed), "{json}");
     // Nothing to search for, nothing to tell.
-    let early = said(&["plan", "unet_int8.tflite", "-o", "o"]);
+    let early = said(&["plan", "base_float32.tflite", "-o", "o"]);
     assert!(early.ends_with("--- stderr\n"), "{early}");
     let verified = run(folder.path(), &["verify", "o"]);
     let noted = "for target tflm (node-limit=0 time-limit=0)\n";
@@ -377,7 +377,7 @@ fn limits_of_the_search() {
         let limit = format!("--time-limit={wrong}");
         let said = run(
             folder.path(),
-            &["plan", "unet_int8.tflite", "--dry-run", &limit],
+            &["plan", "base_float32.tflite", "--dry-run", &limit],
         );
         assert!(
             said.starts_with("status: 2") && said.contains("not a number of seconds"),

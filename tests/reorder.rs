@@ -9,14 +9,15 @@
 mod build;
 mod common;
 
+use arenaplan::aliasing::Level;
 use arenaplan::check::order::compare;
 use arenaplan::graph::{Graph, TensorId};
-use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, Planned, plan};
 use arenaplan::report::Outcome;
 use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
+use arenaplan::target::Library;
 use arenaplan_schema::patch;
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
@@ -24,10 +25,17 @@ fn graph(bytes: &[u8]) -> Graph<'_> {
     Graph::read(Model::parse(bytes).unwrap()).unwrap()
 }
 
+fn nothing_shared() -> Options {
+    Options {
+        alias: Some(Level::None),
+        ..Options::default()
+    }
+}
+
 fn in_file_order(bytes: &[u8]) -> Planned {
     let options = Options {
         reorder: false,
-        ..Options::default()
+        ..nothing_shared()
     };
     plan(bytes, &options).unwrap()
 }
@@ -160,7 +168,7 @@ fn scratch_files_go_by_the_order_before_planning() {
     let bytes = branches().finish();
     let planned = plan(&bytes, &Options::default()).unwrap();
     let graph = graph(&planned.file);
-    let scratch = Scratch::with_file(&graph, "2 480\n").unwrap();
+    let scratch = Scratch::with_file(Library::Reference, &graph, "2 480\n").unwrap();
     let request = scratch.requests().iter().find(|r| r.bytes == 480).unwrap();
     assert_eq!(request.operator.index, 1);
     assert_eq!(graph.operator(request.operator).original, 2);
@@ -187,7 +195,7 @@ fn scratch_counts() {
 /// No plan above the one in the file's order; what is written computes the same, checks out, and can be undone.
 fn sound(sample: &common::Sample) -> Option<Planned> {
     let name = &sample.name;
-    let planned = plan(&sample.bytes, &Options::default()).unwrap();
+    let planned = plan(&sample.bytes, &nothing_shared()).unwrap();
     let plain = in_file_order(&sample.bytes);
     assert!(
         planned.report.head_bytes <= plain.report.head_bytes,
@@ -207,13 +215,7 @@ fn sound(sample: &common::Sample) -> Option<Planned> {
     );
     let (before, after) = (graph(&sample.bytes), graph(&planned.file));
     assert_eq!(compare(&before, &after), [], "{name}");
-    let verdict = StoredPlan::read(&after).judged(
-        &after,
-        &Lifetimes::of(&after).unwrap(),
-        &Scratch::reference(&after),
-        16,
-        &[],
-    );
+    let verdict = common::judged(&after, StoredPlan::read(&after));
     assert!(verdict.is_right(), "{name}: {:?}", verdict.faults);
     assert_eq!(
         verdict.head_if_right(),
