@@ -15,9 +15,14 @@ it is without a plan, planned with `arenaplan plan`, and run again:
 7. with `--keep-inputs`, inputs set once give the outputs of inputs set before every invoke;
 8. real models end at the liveness bound that their README gives, or, with scratch on top of it, not above no plan.
 
+The same, but for 6 to 8, with each of `PLANS`: other kernels, more or less that tensors may share. Where tensors share bytes
+that not every kernel library leaves alone, results of single operators are compared too (`prefixes.py`). Inputs are noise and
+other signals, with a seed for each invoke; models whose outputs do not vary over them are named, since equality proves little
+there, and all of their operators are compared.
+
 A model that TFLM does not run is listed with the reason; arenaplan must plan it or refuse it, not crash. Files in a
 `malformed` folder beside a models folder must be refused or handled by every subcommand, without a crash.
-`BARS` are figures that certain real models must reach. Ends with one summary line; exit status 1 on any failure.
+`bars.py` has figures that real models must reach. Ends with one summary line; exit status 1 on any failure.
 """
 import argparse
 import json
@@ -28,21 +33,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wheel import check_installed, has_plan, probe, probe_bytes, without_plan
+import bars
+from wheel import check_installed, compare_operators, has_plan, probe, probe_bytes, schedule_and_offsets, without_plan
 
 ROOT = Path(__file__).resolve().parents[2]
-# Heads in bytes: model -> (without a plan, most that is allowed with one).
-BARS = {
-    "vww_96_int8": (73_728, 55_296),
-    "esphome_v1_alexa": (21_216, 14_208),
-    "esphome_v2_vad": (1_536, 1_248),
-    "esphome_v2_okay_nabu": (4_096, 2_944),
-    "lyra_soundstream_encoder": (48_896, 41_472),
-    "hand_recrop": (1_572_864, 1_310_720),
-    "audio_preprocessor_int8": (3_040, 3_040),
-    "keyword_scrambled_8bit": (672, 672),
-    "blazeface_front_128": (442_368, 344_064),
+# Name -> options of `plan`. The first one is checked in every way.
+PLANS = {
+    "tflm": (),
+    "tflm, nothing shared": ("--alias", "none"),
+    "tflm, overlap": ("--alias", "overlap"),
+    "tflm-reference": ("--target", "tflm-reference"),
 }
+OPERATORS = 12      # of a model, whose results are compared one by one; all, if its outputs do not vary
 # Wrong files whose plan is odd, but right: no arena is large enough for it.
 VERIFY_MAY_PASS = {"plan_offset_large"}
 # Wrong files with a plan that only the NPU's compiler can repair.
@@ -57,7 +59,9 @@ class Result:
 
     def __init__(self, name):
         self.name, self.failures, self.notes, self.skipped = name, [], [], None
-        self.before = self.after = self.plan = None
+        self.before = None
+        self.plans = {}     # name -> what arenaplan says of the plan; and what TFLM says of the planned file
+        self.after = {}
         self.seconds = 0.0
 
     def expect(self, truth, message):
@@ -79,9 +83,9 @@ def last_line(text):
     return (text.strip().splitlines() or ["nothing said"])[-1][:200]
 
 
-def planned(program, path, output, result):
+def planned(program, path, output, options, result):
     """The JSON object of `arenaplan plan`, or None. Fails the result when the program crashes or contradicts itself."""
-    p = run([program, "plan", path, "-o", output, "--format", "json", "--bits", "64"])
+    p = run([program, "plan", path, "-o", output, "--format", "json", "--bits", "64", *options])
     result.expect(p.returncode in NO_CRASH, f"plan crashed ({p.returncode}): {last_line(p.stderr)}")
     if p.returncode != 0:
         result.notes.append(f"refused ({p.returncode}): {last_line(p.stderr)}")
@@ -113,25 +117,49 @@ def guarded(f, program, path):
 def check(program, path):
     """All checks of one model."""
     result, start = Result(path.stem), time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / path.name
-        original = path.read_bytes()
-        before = result.before = probe_bytes(without_plan(original), "--smallest")
-        plan = result.plan = planned(program, path, output, result)
-        if "error" in before:
-            result.skipped = "not run by TFLM: " + before["error"]
-        elif plan is None:
-            result.expect(False, "TFLM runs it, arenaplan does not plan it: " + (result.notes or [""])[-1])
-        else:
-            compare(program, path, original, output, before, plan, result)
-            check_kept_inputs(program, path, before, result)
-        if output.exists() and plan["outcome"] in PLANNED:
-            check_written(program, original, output, result)
-        elif output.exists():
-            result.expect(output.read_bytes() == original, f"{plan['outcome']}, yet the file differs")
-            result.notes.append(plan["outcome"])
+    original = path.read_bytes()
+    before = result.before = probe_bytes(without_plan(original), "--smallest", "--inputs", "varied")
+    runs = "error" not in before
+    if not runs:
+        result.skipped = "not run by TFLM: " + before["error"]
+    known = known_heads(program, path, original, before, result) if runs else []
+    seen = {}
+    for name, options in PLANS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / path.name
+            part = Result(name)
+            plan = planned(program, path, output, options, part)
+            written = plan is not None and plan["outcome"] in PLANNED
+            if plan is None:
+                part.expect(not runs, "TFLM runs it, arenaplan does not plan it: " + (part.notes or [""])[-1])
+            elif runs:
+                compare(path, output, before, known, plan, seen, part)
+                result.plans[name], result.after[name] = plan, part.after
+            if output.exists() and not written:
+                part.expect(output.read_bytes() == original, f"{plan['outcome']}, yet the file differs")
+                part.notes.append(plan["outcome"])
+            elif written:
+                check_written(program, original, output, options, part)
+                if runs and plan["needs"]:
+                    check_operators(output, before, seen, part)
+        result.failures += [f"{name}: {f}" for f in part.failures]
+        result.notes += [n if name == "tflm" else f"{name}: {n}" for n in part.notes]
+    if runs:
+        check_kept_inputs(program, path, before, result)
+        result.notes.append("outputs vary" if before["vary"] else "OUTPUTS DO NOT VARY")
     result.seconds = time.monotonic() - start
     return result
+
+
+def known_heads(program, path, original, before, result):
+    """What TFLM says of the model without a plan and, if it came with a right one, with that."""
+    if not has_plan(original):
+        return [before]
+    foreign = probe(path, "--smallest", "--inputs", "varied", "--invokes", before["invokes"])
+    right = foreign.get("outputs") == before["outputs"]
+    expect_status(program, ["verify", path], 0 if right else 1, result)
+    result.notes.append("came with a plan that is " + ("right" if right else "wrong"))
+    return [before, foreign] if right else [before]
 
 
 def expect_status(program, arguments, status, result):
@@ -141,7 +169,21 @@ def expect_status(program, arguments, status, result):
                   f"{last_line(p.stderr + p.stdout)}")
 
 
-def check_written(program, original, output, result):
+def check_operators(output, before, seen, result):
+    """Results of single operators, with the plan and without, of a layout that was not seen before."""
+    layout = schedule_and_offsets(output.read_bytes())
+    if layout in seen:
+        return
+    most = ("--most", OPERATORS) if before["vary"] else ()
+    found = seen[layout] = compare_operators(output, *most)
+    if "error" in found:
+        result.expect(False, "operators one by one: " + found["error"])
+        return
+    result.expect(not found["different"], f"results of operators differ: {found['different'][:5]}")
+    result.notes.append(f"{found['vary']} of {found['operators']} operators' results vary")
+
+
+def check_written(program, original, output, options, result):
     """verify, strip and a second plan of a planned file."""
     expect_status(program, ["verify", output], 0, result)
     other = output.with_name("other.tflite")
@@ -149,48 +191,40 @@ def check_written(program, original, output, result):
         expect_status(program, ["strip", output, "-o", other], 0, result)
         result.expect(other.exists() and other.read_bytes() == original, "strip does not give back the original file")
         other.unlink(missing_ok=True)
-    p = run([program, "plan", output, "-o", other])
+    p = run([program, "plan", output, "-o", other, *options])
     again = other.read_bytes() if other.exists() else output.read_bytes()
     result.expect(p.returncode == 0 and again == output.read_bytes(), "planning twice gives another file")
 
 
-def compare(program, path, original, output, before, plan, result):
-    """The model without a plan against the model with one."""
-    foreign = None
-    if has_plan(original):
-        foreign = probe(path, "--smallest", "--invokes", before["invokes"])
-        right = foreign.get("outputs") == before["outputs"]
-        expect_status(program, ["verify", path], 0 if right else 1, result)
-        result.notes.append("came with a plan that is " + ("right" if right else "wrong"))
-        foreign = foreign if right else None
-    written = output.exists()
-    after = probe(output if written else path, "--smallest", "--invokes", before["invokes"],
-                  "--arena", plan["arena_bytes"])
-    result.after = after
-    if not before["vary"]:
-        result.notes.append("outputs do not vary: equality proves little")
+def compare(path, output, before, known, plan, seen, result):
+    """The model without a plan against the model with one. `seen`: layouts that were run, and what TFLM said."""
+    file = output if output.exists() else path
+    layout, arena = schedule_and_offsets(file.read_bytes()), plan["arena_bytes"]
+    after = seen.get((layout, arena)) or probe(file, "--smallest", "--inputs", "varied", "--invokes", before["invokes"],
+                                               "--arena", arena)
+    seen[layout, arena] = result.after = after
     if "error" in after:
         result.expect(False, "the planned file does not run: " + after["error"])
         return
     expect = result.expect
+    expect(plan["before_head_bytes"] == known[-1]["head"],
+           f"predicted {plan['before_head_bytes']} as it came, TFLM's head is {known[-1]['head']}")
     expect(plan["greedy_head_bytes"] == before["head"],
            f"predicted {plan['greedy_head_bytes']} without a plan, TFLM's head is {before['head']}")
     expect(plan["head_bytes"] == after["head"],
            f"predicted {plan['head_bytes']} with the plan, TFLM's head is {after['head']}")
     expect(after["outputs"] == before["outputs"],
            f"outputs differ from invoke {first_difference(before['outputs'], after['outputs'])} on")
-    known = [before] + ([foreign] if foreign else [])
     for key, what in (("head", "head"), ("min_arena", "smallest arena")):
         least = min(k[key] for k in known)
         expect(after[key] <= least, f"{what} grew from {least} to {after[key]}")
-    arena, least = plan["arena_bytes"], after["min_arena"]
+    least = after["min_arena"]
     expect(after["fits"], f"does not run in arena_bytes = {arena} (smallest arena: {least})")
     expect(arena <= max(least * 1.05, least + 256), f"arena_bytes = {arena}, but {least} is enough")
-    if written and plan["outcome"] in PLANNED:
+    if output.exists() and plan["outcome"] in PLANNED:
         expect(has_plan(output.read_bytes()), "the written file has no plan")
     else:
-        expect(plan["head_bytes"] == before["head"] or foreign is not None and plan["head_bytes"] == foreign["head"],
-               "no file is written, but another head is claimed")
+        expect(plan["head_bytes"] in (k["head"] for k in known), "no file is written, but another head is claimed")
 
 
 def check_kept_inputs(program, path, before, result):
@@ -237,14 +271,23 @@ def check_malformed(program, path):
 
 
 def check_bars(results):
-    """The named figures, for those of the models that were run."""
-    for r in results:
-        if r.name in BARS and r.before and r.after and "head" in r.after:
-            bar = Result("bar " + r.name)
-            unplanned, most = BARS[r.name]
-            bar.expect(r.before["head"] == unplanned, f"head without a plan is {r.before['head']}, not {unplanned}")
-            bar.expect(r.after["head"] <= most, f"head is {r.after['head']}, above {most}")
-            yield bar
+    """The figures of bars.py, for those of the models that were run."""
+    found = {r.name: {name: (r.before["head"], after["head"], r.plans[name]) for name, after in r.after.items()
+                      if "head" in after} for r in results if r.after}
+    seen = []
+
+    def bar(name, missed, note=None):
+        seen.append(Result("bar " + name))
+        seen[-1].notes += [note] if note else []
+        seen[-1].expect(not missed, missed)
+    bars.check_bars(found, bar)
+    for name in PLANS:
+        value, count = bars.mean(found, name)
+        if count:
+            print(f"geometric mean against TFLM alone, {name}: {value:.4f} over {count} public models")
+        if name == "tflm-reference" and count >= bars.MEAN_OF:
+            bar(f"geometric mean, {name}", None if value <= bars.MEAN else f"{value:.4f} is above {bars.MEAN}")
+    return seen
 
 
 def readme_bounds(folder):
@@ -263,21 +306,23 @@ def check_bounds(results, bounds):
     """Real models end at the bound of their README. What is above it must be what arenaplan proves to be needed with
     scratch memory, which that bound does not count, and not above no plan."""
     for r in results:
-        if r.name in bounds and r.after and "head" in r.after:
-            head, bound = r.after["head"], bounds[r.name]
-            if head > bound:
-                proved = r.plan["optimal"] and r.plan["bound_with_scratch_bytes"] > bound
-                r.expect(proved, f"head {head} is above the bound {bound}, and scratch is not the reason")
-                r.notes.append(f"{head - bound} above the bound, for scratch")
+        after = r.after.get("tflm")
+        if r.name in bounds and after and "head" in after:
+            reason = bars.above(after["head"], bounds[r.name], r.plans["tflm"])
+            r.expect(reason != "", f"head {after['head']} is above the bound {bounds[r.name]}, and scratch is not the reason")
+            r.notes += [reason] if reason else []
 
 
 def line(r):
     """One line about a result."""
     state = "FAIL" if r.failures else "skip" if r.skipped else "ok"
     text = f"{state:4} {r.name}"
-    if r.after and "head" in r.after:
-        text += (f": head {r.before['head']} -> {r.after['head']}, smallest arena {r.before['min_arena']} -> "
-                 f"{r.after['min_arena']}, arena_bytes {r.plan['arena_bytes']}, {r.after['invokes']} invokes")
+    ran = {name: after for name, after in r.after.items() if after and "head" in after} if r.after else {}
+    if ran:
+        def row(key):
+            return " / ".join(str(after[key]) for after in ran.values())
+        text += (f": head {r.before['head']} -> {row('head')}, smallest arena {r.before['min_arena']} -> "
+                 f"{row('min_arena')}, {r.before['invokes']} invokes")
     for extra in filter(None, [r.skipped, *r.notes]):
         text += f"; {extra}"
     for failure in r.failures:
@@ -314,6 +359,9 @@ def main():
     failed = sum(bool(r.failures) for r in results)
     skipped = sum(bool(r.skipped) and not r.failures for r in results)
     passed = len(results) - failed - skipped
+    alike = [r.name for r in results if r.before and "vary" in r.before and not r.before["vary"]]
+    print(f"outputs vary over the inputs in {sum(1 for r in results if r.before and r.before.get('vary'))} models, not in "
+          f"{len(alike)}: {', '.join(alike)}")
     slowest = max(results, key=lambda r: r.seconds, default=None)
     if slowest:
         print(f"slowest: {slowest.name}, {slowest.seconds:.0f} s")

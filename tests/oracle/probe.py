@@ -57,7 +57,18 @@ class Model:
 
     def __init__(self, path):
         with open(path, "rb") as f:
-            self.data = f.read()
+            self.read(f.read())
+
+    @classmethod
+    def of(cls, data):
+        """The model of a file's bytes."""
+        model = cls.__new__(cls)
+        model.read(data)
+        return model
+
+    def read(self, data):
+        """Takes a file's bytes."""
+        self.data = data
         model = schema.Model.GetRootAs(self.data, 0)
         if model.SubgraphsLength() == 0:
             raise ValueError("no subgraph")
@@ -84,10 +95,26 @@ def noise(details, rng):
     return rng.integers(low, high + 1, shape).astype(kind)
 
 
-def invoke(it, model, rng):
-    """Sets all inputs to noise (without rng: leaves them as they are), invokes, and returns a digest of all outputs."""
+def signal_of(details, rng):
+    """A tensor of another kind each time: noise over a wide or a narrow range, or a slow ramp with a little noise."""
+    kind, shape = np.dtype(details["dtype"]), tuple(int(d) for d in details["shape"])
+    form = rng.integers(3)
+    if kind == np.bool_ or form == 0:
+        return noise(details, rng)
+    # Floats go beyond the -1 to 1 of most inputs now and then, so that activations are cut off.
+    limits = (-4.0, 4.0) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    limits = max(limits[0], -2**15), min(limits[1], 2**15 - 1)
+    reach, ends = (limits[1] - limits[0]) / 16, rng.uniform(*limits, 2)
+    size = int(np.prod(shape, dtype=np.int64))
+    base = np.linspace(*ends, size).reshape(shape) if form == 1 else ends[0]
+    values = rng.uniform(-reach, reach, shape) + base
+    return np.clip(values, *limits).astype(kind)
+
+
+def invoke(it, model, rng, make=noise):
+    """Sets all inputs (without rng: leaves them as they are), invokes, and returns a digest of all outputs."""
     for k in range(model.inputs if rng else 0):
-        it.set_input(noise(it.get_input_details(k), rng), k)
+        it.set_input(make(it.get_input_details(k), rng), k)
     quietly(it.invoke)
     digest = hashlib.sha256()
     for k in range(model.outputs):
@@ -123,16 +150,29 @@ def allocates(model, arena):
     return in_child(attempt)
 
 
-def runs_in(model, arena, seed, outputs):
+def feeder(a):
+    """How the invoke of a number is done: with a seed of its own where inputs are to vary, else from one stream."""
+    stream = np.random.default_rng(a.seed)
+
+    def feed(it, model, number):
+        if a.inputs == "varied":
+            return invoke(it, model, np.random.default_rng([a.seed, number]), signal_of if number else noise)
+        if a.inputs == "once":
+            return invoke(it, model, None if number else stream)
+        return invoke(it, model, np.random.default_rng(a.seed) if a.inputs == "same" else stream)
+    return feed
+
+
+def runs_in(model, arena, a, outputs):
     """Whether the model also runs in `arena` bytes, with the outputs it has in a large arena."""
     def attempt():
         it, _ = quietly(model.interpreter, arena)
-        rng = np.random.default_rng(seed)
-        return all(invoke(it, model, rng) == o for o in outputs)
+        feed = feeder(a)
+        return all(feed(it, model, k) == o for k, o in enumerate(outputs))
     return in_child(attempt)
 
 
-def smallest(model, total, seed, outputs):
+def smallest(model, total, a, outputs):
     """The smallest arena, by bisection. `total` is head + tail, a first guess."""
     low, high = 0, (total + STEP - 1) // STEP
     while not allocates(model, high * STEP):
@@ -145,7 +185,7 @@ def smallest(model, total, seed, outputs):
             high = middle
         else:
             low = middle
-    if not runs_in(model, high * STEP, seed, outputs[:2]):
+    if not runs_in(model, high * STEP, a, outputs[:2]):
         raise ValueError(f"allocates, but does not run, in {high * STEP} bytes")
     return high * STEP
 
@@ -154,14 +194,12 @@ def look(a):
     """The whole of it."""
     model = Model(a.model)
     it, _ = quietly(model.interpreter, PLENTY)
-    rng, outputs, count = np.random.default_rng(a.seed), [], a.invokes or 1
+    feed, outputs, count = feeder(a), [], a.invokes or 1
     out = {}
     while len(outputs) < count:
         start = time.monotonic()
         signal.alarm(HANG)  # ends the process when TFLM loops for ever
-        if a.inputs == "same":
-            rng = np.random.default_rng(a.seed)
-        outputs.append(invoke(it, model, rng if a.inputs != "once" or not outputs else None))
+        outputs.append(feed(it, model, len(outputs)))
         signal.alarm(0)
         if len(outputs) == 1:
             out["seconds"] = round(time.monotonic() - start, 3)
@@ -170,9 +208,9 @@ def look(a):
     del it
     out.update(outputs=outputs, vary=len(set(outputs)) > 1, invokes=count)
     if a.smallest:
-        out["min_arena"] = smallest(model, out["head"] + out["tail"], a.seed, outputs)
+        out["min_arena"] = smallest(model, out["head"] + out["tail"], a, outputs)
     if a.arena:
-        out["fits"] = runs_in(model, a.arena, a.seed, outputs[:2])
+        out["fits"] = runs_in(model, a.arena, a, outputs[:2])
     return out
 
 
@@ -180,8 +218,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("model")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--inputs", choices=["fresh", "same", "once"], default="fresh",
-                   help="set before each invoke: new noise, or the same; or only before the first one")
+    p.add_argument("--inputs", choices=["fresh", "varied", "same", "once"], default="fresh",
+                   help="set before each invoke: new noise, or noise and other signals with a seed for each, or the same "
+                        "noise; or only before the first one")
     p.add_argument("--invokes", type=int, help="exactly so many")
     p.add_argument("--smallest", action="store_true", help="search for the smallest arena")
     p.add_argument("--arena", type=int, help="also try an arena of this size")

@@ -6,14 +6,24 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROBE = Path(__file__).with_name("probe.py")
+PROBE, PREFIXES = (Path(__file__).with_name(name) for name in ("probe.py", "prefixes.py"))
 PLAN = b"OfflineMemoryAllocation"
 TIMEOUT = 240  # seconds for one probe
 
 
 def probe(path, *options):
     """probe.py's answer about a file; a crash or a hang is an `error` too."""
-    command = [sys.executable, str(PROBE), str(path), *map(str, options)]
+    return answer(PROBE, path, *options)
+
+
+def compare_operators(path, *options):
+    """prefixes.py's answer about a planned file, or an `error`."""
+    return answer(PREFIXES, path, *options)
+
+
+def answer(script, path, *options):
+    """The JSON object that a script prints last, or why it does not."""
+    command = [sys.executable, str(script), str(path), *map(str, options)]
     try:
         p = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -25,7 +35,7 @@ def probe(path, *options):
     try:
         return json.loads(p.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        return {"error": "the probe failed: " + (p.stderr.strip().splitlines() or ["no output"])[-1]}
+        return {"error": f"{script.name} failed: " + (p.stderr.strip().splitlines() or ["no output"])[-1]}
 
 
 def has_plan(data):
@@ -37,6 +47,19 @@ def without_plan(data):
     """The file with the plan's name changed by one letter, which hides the plan and moves nothing."""
     hidden = length_prefixed(PLAN[:-1] + b"_")
     return data.replace(length_prefixed(PLAN), hidden)
+
+
+def schedule_and_offsets(data):
+    """Of a file with or without a plan: the order of its operators, by what they read and write, and the plan's words. Files
+    of one model in which both are the same make TFLM do the same."""
+    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
+    model = schema.Model.GetRootAs(data, 0)
+    graphs = [model.Subgraphs(k) for k in range(model.SubgraphsLength())]
+    operators = [[(str(o.InputsAsNumpy()), str(o.OutputsAsNumpy())) for o in map(g.Operators, range(g.OperatorsLength()))]
+                 for g in graphs]
+    entries = [model.Metadata(k) for k in range(model.MetadataLength())]
+    words = [model.Buffers(m.Buffer()).DataAsNumpy() for m in entries if m.Name() == PLAN]
+    return str((operators, [w if isinstance(w, int) else bytes(w) for w in words]))
 
 
 def length_prefixed(name):

@@ -1,0 +1,104 @@
+"""Figures that plans of public models must reach, in bytes of the head that TFLM reports, and the checks of them.
+
+`TABLE` has, for public models of `../shared/models`, the head that TFLM's own planner needs for tensors alone and the
+least peak over all orders of operators, each tensor in memory of its own, found by a search other than arenaplan's.
+"""
+import math
+
+# model -> (without a plan, most with the plan `tflm`); the first is None where it is in TABLE or no matter.
+TFLM = {
+    "vww_96_int8": (73_728, 55_296),
+    "esphome_v1_alexa": (21_216, 14_208),
+    "esphome_v2_vad": (1_536, 1_248),
+    "esphome_v2_okay_nabu": (4_096, 2_944),
+    "lyra_soundstream_encoder": (48_896, 41_472),
+    "hand_recrop": (1_572_864, 1_310_720),
+    "audio_preprocessor_int8": (3_040, 3_040),
+    "keyword_scrambled_8bit": (672, 672),
+    "blazeface_front_128": (442_368, 344_064),
+}
+# model -> most with the plan `tflm-reference`.
+REFERENCE = {
+    "vww_96_int8": 36_880,
+    "kws_ref_model": 9_792,
+    "pretrainedResnet_quant": 33_312,
+    "person_detect": 36_880,
+    "model_mobilenetv2_160_035": 307_216,
+    "fomo_face_detection": 115_248,
+    "yolo_person_detect": 57_648,
+    "blazeface_front_128": 229_376,
+    "str_ww_ref_model": 3_840,
+}
+# model -> (TFLM's greedy, best order): tensors only.
+TABLE = {
+    "blazeface_front_128": (442_368, 344_064),
+    "face_landmarks_192": (552_960, 552_960),
+    "hand_recrop": (1_572_864, 1_310_720),
+    "mediapipe_face_landmark": (589_824, 442_368),
+    "ad01_fp32": (3_072, 3_072),
+    "ad01_int8": (768, 768),
+    "kws_ref_model": (16_000, 16_000),
+    "kws_ref_model_float32": (64_000, 64_000),
+    "pretrainedResnet": (196_608, 196_608),
+    "pretrainedResnet_quant": (49_152, 49_152),
+    "str_ww_ref_model": (6_656, 6_656),
+    "vww_96_int8": (73_728, 55_296),
+    "mobilenet_v1_0.25_128_quant": (131_072, 98_304),
+    "model_mobilenetv2_160_035": (384_000, 384_000),
+    "hps_model_2022_01_05_89ops": (256_224, 211_504),
+    "presence_0_320_240_1_20220117_140437_201k_26k_96ops": (231_520, 205_968),
+    "lenet5_quantized": (5_024, 4_320),
+    "hello_world_int8": (32, 32),
+    "magic_wand": (13_824, 13_824),
+    "model_magic_wand": (3_456, 3_456),
+    "simple_add_model": (49_152, 49_152),
+    "sine_float": (128, 128),
+    "keyword_scrambled": (288, 288),
+    "micro_speech_quantized": (5_968, 5_968),
+    "fomo_face_detection": (225_840, 225_840),
+    "person_detect": (55_296, 55_296),
+    "audio_preprocessor_int8": (3_040, 2_096),
+    "dtln_noise_suppression": (544, 544),
+    "rnnoise_INT8": (1_040, 1_040),
+    "trained_lstm": (5_376, 5_376),
+    "trained_lstm_int8": (1_344, 1_344),
+    "yolo_lc_192": (258_048, 258_048),
+    "yolo_person_detect": (112_928, 112_928),
+}
+# Geometric mean of the heads with the plan `tflm-reference`, in parts of TFLM's own, over the models of TABLE.
+MEAN = 0.72
+MEAN_OF = 31        # models of TABLE that the wheel runs; fewer than that are reported, not judged by less
+
+
+def above(head, most, plan):
+    """Why a head is above a bound for tensors alone: None if it is not, "" if there is no good reason, else the reason."""
+    if head <= most:
+        return None
+    needed = plan["optimal"] and plan["bound_with_scratch_bytes"] > most
+    return f"{head - most} above {most}, for scratch" if needed else ""
+
+
+def check_bars(found, bar):
+    """Judges `found`: model -> {name of the plan: (head without a plan, head with it, figures of arenaplan)}. `bar` is given
+    each bar's name, the text of what was missed or None, and a note."""
+    for model, plans in sorted(found.items()):
+        if "tflm" in plans:
+            before, head, plan = plans["tflm"]
+            if model in TFLM:
+                unplanned, most = TFLM[model]
+                bar(f"{model}, no plan", None if before == unplanned else f"head is {before}, not {unplanned}")
+                bar(f"{model}, tflm", None if head <= most else f"head is {head}, above {most}")
+            elif model in TABLE:
+                reason = above(head, TABLE[model][1], plan)
+                missed = f"head {head} is above {TABLE[model][1]}, and scratch is not the reason" if reason == "" else None
+                bar(f"{model}, tflm", missed, reason)
+        if "tflm-reference" in plans and model in REFERENCE:
+            head = plans["tflm-reference"][1]
+            bar(f"{model}, tflm-reference", None if head <= REFERENCE[model] else
+                f"head is {head}, above {REFERENCE[model]}")
+
+
+def mean(found, plan):
+    """Geometric mean of the heads with a plan in parts of those without, over the models of TABLE, and their number."""
+    ratios = [plans[plan][1] / plans[plan][0] for model, plans in found.items() if model in TABLE and plan in plans]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0, len(ratios)
