@@ -46,8 +46,7 @@ pub struct Options {
     /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
     /// influence says so in [`Report::warnings`].
     pub limits: Limits,
-    /// Offsets are multiples of this many bytes: a power of two up to 4,096. TFLM rounds all sizes up to 16, so less
-    /// makes no difference there.
+    /// Offsets are multiples of this many bytes: a power of two up to 4,096. Less than TFLM's own 16 counts as 16.
     pub align: u64,
     /// Text of a scratch file: bytes measured on a device, which replace the built-in numbers.
     pub scratch: Option<String>,

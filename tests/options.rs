@@ -14,6 +14,7 @@ use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
 use arenaplan::report::Outcome;
+use arenaplan::target::Target;
 use arenaplan_schema::view;
 
 fn offsets(file: &[u8]) -> Vec<i32> {
@@ -242,6 +243,33 @@ fn every_planner_is_right() {
 }
 
 /// Whatever is asked for holds in the file, or is refused as something that cannot be had; never as a defect of ours.
+/// Where tensors overlap, distances between them are no multiples of 16 by themselves.
+#[test]
+fn an_alignment_below_that_of_the_device_counts_as_the_devices() {
+    let mut shared = 0;
+    for sample in common::models() {
+        let [own, less, least] = [16, 4, 1].map(|align| {
+            let options = Options {
+                align,
+                target: Target::TflmReference,
+                ..Options::default()
+            };
+            plan(&sample.bytes, &options).map_err(|e| e.to_string())
+        });
+        let own = own.unwrap();
+        for other in [less, least] {
+            let other = other.unwrap_or_else(|e| panic!("{}: {e}", sample.name));
+            assert_eq!(
+                other.report.head_bytes, own.report.head_bytes,
+                "{}",
+                sample.name
+            );
+        }
+        shared += usize::from(own.report.needs.is_some());
+    }
+    assert!(shared > 10, "{shared} plans in which tensors overlap");
+}
+
 #[test]
 fn every_model_with_every_option() {
     let (mut planned_files, mut refused) = (0, 0);

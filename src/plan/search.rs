@@ -164,7 +164,8 @@ impl Job<'_, '_, '_> {
 
     fn rules(&self, scene: usize, level: Level, parts: bool) -> Rules<'_> {
         Rules {
-            align: self.options.align,
+            // Less makes a difference where tensors overlap, and is nothing that kernels were written for.
+            align: self.options.align.max(tflm::ALIGNMENT),
             granule: tflm::ALIGNMENT,
             online: Some(self.scenes[scene].first_scratch()),
             keep: &self.keep,

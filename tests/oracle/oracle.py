@@ -34,6 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import bars
+from prefixes import ROUNDS
 from wheel import check_installed, compare_operators, has_plan, probe, probe_bytes, schedule_and_offsets, without_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,7 @@ PLANS = {
     "tflm-reference": ("--target", "tflm-reference"),
 }
 OPERATORS = 12      # of a model, whose results are compared one by one; all, if its outputs do not vary
+BUDGET = 4          # seconds for the invokes which that takes; fewer operators of slow models
 # Wrong files whose plan is odd, but right: no arena is large enough for it.
 VERIFY_MAY_PASS = {"plan_offset_large"}
 # Wrong files with a plan that only the NPU's compiler can repair.
@@ -174,7 +176,8 @@ def check_operators(output, before, seen, result):
     layout = schedule_and_offsets(output.read_bytes())
     if layout in seen:
         return
-    most = ("--most", OPERATORS) if before["vary"] else ()
+    few = max(2, min(OPERATORS, int(BUDGET / (ROUNDS * max(before["seconds"], 1e-6)))))
+    most = ("--most", few) if before["vary"] else ()
     found = seen[layout] = compare_operators(output, *most)
     if "error" in found:
         result.expect(False, "operators one by one: " + found["error"])
@@ -348,7 +351,12 @@ def main():
     # Large files first: the last job is then a short one.
     jobs = sorted(wanted, key=lambda f: -f.stat().st_size)
     with ThreadPoolExecutor(a.jobs) as pool:
-        results = sorted(pool.map(lambda f: guarded(check, a.arenaplan, f), jobs), key=lambda r: r.name)
+        def told(f):
+            result = guarded(check, a.arenaplan, f)
+            if a.verbose:
+                print(f"{f.stem}: {result.seconds:.0f} s", file=sys.stderr, flush=True)
+            return result
+        results = sorted(pool.map(told, jobs), key=lambda r: r.name)
         results += pool.map(lambda f: guarded(check_malformed, a.arenaplan, f), wrong)
     for d in folders:
         check_bounds(results, readme_bounds(d))

@@ -31,6 +31,8 @@ class Graph:
 
     def __init__(self, seed):
         self.random, self.numpy = random.Random(seed), np.random.default_rng(seed)
+        # From chains to bushes: how often an operator reads one of the last results, and what nobody reads is a result.
+        self.recent, self.kept = self.random.choice([(0.97, 0.3), (0.9, 0.5), (0.75, 0.7), (0.6, 0.9)])
         self.tensors, self.codes, self.operators = [], [], []
         self.buffers = [S.BufferT()]
         self.kinds, self.quantization, self.values, self.readers = [], [], [], {}
@@ -109,7 +111,7 @@ class Graph:
                    and (rank is None or len(self.shape(t)) == rank)]
         if not fitting:
             return None
-        return self.random.choice(fitting[-3:] if self.random.random() < 0.6 else fitting)
+        return self.random.choice(fitting[-2:] if self.random.random() < self.recent else fitting)
 
     def weights(self, kind, shape, fan, channels=None):
         """Random weights that keep the range of what they are multiplied with, one scale or one for each channel."""
@@ -573,7 +575,9 @@ def build(seed):
         tries += 1
     made = [t for t in range(len(g.tensors)) if g.tensors[t].buffer == 0 and t not in inputs]
     # What nobody reads is a result, as a rule; some are read and results, too.
-    outputs = [t for t in made if t not in g.readers and g.random.random() < 0.9 or g.random.random() < 0.07]
-    outputs = outputs or made[-1:]
+    outputs = [t for t in made if g.random.random() < (0.05 if t in g.readers else g.kept)]
+    outputs = outputs if made[-1] in outputs else outputs + made[-1:]
+    if g.random.random() < 0.03:
+        outputs.append(inputs[0])
     g.random.shuffle(outputs)
     return g.file(inputs, outputs)
