@@ -54,6 +54,8 @@ pub struct Sizes {
     pub bound_bytes: u64,
     /// The same for the order of the file and without sharing.
     pub file_order_bound_bytes: u64,
+    /// The same with scratch memory and what the user keeps.
+    pub file_order_bound_with_scratch_bytes: u64,
     /// No plan of those that were considered has a lower head: with all that the device places itself (scratch memory above
     /// all), and with what the user keeps.
     pub bound_with_scratch_bytes: u64,
@@ -98,6 +100,7 @@ impl Sizes {
                 .sum(),
             bound_bytes: tensors.bound,
             file_order_bound_bytes: tensors.bound,
+            file_order_bound_with_scratch_bytes: all.bound,
             bound_with_scratch_bytes: all.bound,
         })
     }
@@ -307,6 +310,11 @@ impl Report {
             }
             Outcome::Planned { .. } if self.optimal && self.is_chain => Some(
                 "nothing to save: the operators form a chain, so their order is forced, and TFLM's own plan is optimal"
+                    .into(),
+            ),
+            Outcome::Planned { .. } if self.optimal && self.order_proved => Some(
+                "nothing to save: TFLM's own planner already reaches the least that is alive at the peak, in any order of the \
+                 operators"
                     .into(),
             ),
             Outcome::Planned { .. } if self.optimal => Some(

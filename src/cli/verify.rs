@@ -37,6 +37,8 @@ struct Finding {
     plan: State,
     /// Who wrote it, when that was us.
     written_by: Option<Writer>,
+    /// Operators are not where they were before the file was planned.
+    reordered: bool,
     head_bytes: Option<u64>,
     greedy_head_bytes: u64,
     faults: Vec<String>,
@@ -133,6 +135,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
             (false, _) => State::NothingToPlan,
         },
         written_by,
+        reordered: graph.is_reordered(),
         head_bytes: head,
         greedy_head_bytes: unplanned.head,
         faults: verdict.faults,
@@ -154,13 +157,18 @@ fn words(finding: &Finding) -> String {
     };
     if let Some(w) = &finding.written_by {
         text.push_str(&format!(
-            "  written by arenaplan {} for target {} ({})\n",
+            "  written by arenaplan {} for target {} ({}{})\n",
             w.version,
             w.target,
             if w.options.is_empty() {
                 "default options"
             } else {
                 &w.options
+            },
+            if finding.reordered {
+                ", operators reordered"
+            } else {
+                ""
             }
         ));
     } else if matches!(finding.plan, State::Right | State::Wrong) {
