@@ -232,18 +232,20 @@ def compare(path, output, before, known, plan, seen, result):
 
 def check_kept_inputs(program, path, before, result):
     """With --keep-inputs, inputs set once serve for every invoke; where that cannot be, no file may say it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder) / path.name
-        p = run([program, "plan", path, "-o", kept, "--keep-inputs"])
-        if p.returncode != 0:
-            result.expect("cannot be kept" in p.stderr, f"--keep-inputs: {last_line(p.stderr)}")
-            result.expect(not kept.exists(), "--keep-inputs failed, yet a file is written")
-            result.notes.append("inputs cannot be kept")
-            return
-        invokes = min(3, before["invokes"])
-        want = probe_bytes(without_plan(path.read_bytes()), "--inputs", "same", "--invokes", invokes)
-        got = probe(kept, "--inputs", "once", "--invokes", invokes)
-        result.expect(got.get("outputs") == want["outputs"], "--keep-inputs: inputs do not last to the next invoke")
+    invokes, want = min(3, before["invokes"]), None
+    for target in ("tflm", "tflm-reference"):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder) / path.name
+            p = run([program, "plan", path, "-o", kept, "--keep-inputs", "--target", target])
+            if p.returncode != 0:
+                result.expect("cannot be kept" in p.stderr, f"--keep-inputs: {last_line(p.stderr)}")
+                result.expect(not kept.exists(), "--keep-inputs failed, yet a file is written")
+                result.notes.append("inputs cannot be kept")
+                return
+            want = want or probe_bytes(without_plan(path.read_bytes()), "--inputs", "same", "--invokes", invokes)
+            got = probe(kept, "--inputs", "once", "--invokes", invokes)
+            result.expect(got.get("outputs") == want["outputs"],
+                          f"--keep-inputs, {target}: inputs do not last to the next invoke")
 
 
 def first_difference(a, b):

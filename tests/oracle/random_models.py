@@ -3,7 +3,8 @@
 
 Plans random models (`random_graphs.py`) for several targets and runs them in TensorFlow Lite Micro, the tflite-micro wheel:
 
-1. outputs over random inputs are those without a plan, and so are the results of every single operator;
+1. outputs over random inputs are those without a plan, and so are the results of every single operator; with
+   `--keep-inputs` also where inputs are set once;
 2. the predicted heads, with the plan and without, are TFLM's;
 3. `verify` agrees with the plan;
 4. of plans of which one tensor was then moved by some bytes, those with which TFLM computes something else are refused by
@@ -27,8 +28,12 @@ from probe import PLENTY, Model, in_child, quietly, report, schema
 from random_graphs import build
 from wheel import PLAN, check_installed
 
-# Name -> options of `plan`.
-PLANS = {"tflm-reference": ("--target", "tflm-reference"), "tflm": ("--target", "tflm")}
+REFERENCE = ("--target", "tflm-reference")
+# Options of `plan`, for all models; and of one more plan, which goes by the seed.
+PLANS = [REFERENCE, ("--target", "tflm")]
+MORE = [(*REFERENCE, "--keep-inputs"), (*REFERENCE, "--alias", "in-place"), ("--target", "tflm", "--alias", "overlap"),
+        (*REFERENCE, "--reorder", "no"), (*REFERENCE, "--align", "64"), (*REFERENCE, "--online", "0"),
+        ("--target", "tflm-cmsis-nn"), ("--target", "tflm-esp-nn")]
 CHUNK = 20          # seeds that one child runs
 FEW = 0.05          # of all models may be ones that TFLM does not take
 
@@ -47,11 +52,11 @@ def accepted(program, data, folder):
     return subprocess.run([program, "verify", path], capture_output=True, timeout=120).returncode
 
 
-def seen(data):
-    """The head, and the bytes of all outputs at each invoke."""
+def seen(data, once=False):
+    """The head, and the bytes of all outputs at each invoke. Inputs are set each time, or `once`."""
     model = Model.of(data)
     it, _ = quietly(model.interpreter, PLENTY)
-    results = prefixes.invoked(it, model, model.outputs, 1)
+    results = prefixes.invoked(it, model, model.outputs, 1, once)
     return report(it)["head"], results
 
 
@@ -89,25 +94,29 @@ def check(program, seed, folder):
         head, want = seen(data)
     except RuntimeError as e:
         return found | {"refused": (getattr(e, "log", "") or str(e)).splitlines()[0]}
-    for name, options in PLANS.items():
+    for options in [*PLANS, MORE[seed % len(MORE)]]:
+        name, kept = " ".join(options), "--keep-inputs" in options
         output = folder / "planned.tflite"
         output.unlink(missing_ok=True)
         plan = planned(program, source, output, options)
         if "error" in plan:
             problems.append(f"{name}: not planned: {plan['error']}")
             continue
-        if plan["greedy_head_bytes"] != head:
-            problems.append(f"{name}: predicted {plan['greedy_head_bytes']} without a plan, TFLM's head is {head}")
-        if plan["head_bytes"] > head:
-            problems.append(f"{name}: head {plan['head_bytes']} is above {head} without a plan")
+        heads = next((h for h in plan["libraries"] if h["library"] == "reference"), None)
+        if heads and heads["greedy_head_bytes"] != head:
+            problems.append(f"{name}: predicted {heads['greedy_head_bytes']} without a plan, TFLM's head is {head}")
+        if heads and heads["head_bytes"] > head and not kept:
+            problems.append(f"{name}: head {heads['head_bytes']} is above {head} without a plan")
         if plan["outcome"] != "planned":
             continue
         file = output.read_bytes()
         got_head, got = seen(file)
-        if got_head != plan["head_bytes"]:
-            problems.append(f"{name}: predicted {plan['head_bytes']} with the plan, TFLM's head is {got_head}")
+        if heads and got_head != heads["head_bytes"]:
+            problems.append(f"{name}: predicted {heads['head_bytes']} with the plan, TFLM's head is {got_head}")
         if got != want:
             problems.append(f"{name}: outputs differ: {[k for k, (a, b) in enumerate(zip(want, got)) if a != b]}")
+        if kept and seen(file, once=True)[1] != [w[:1] * len(w) for w in want]:
+            problems.append(f"{name}: inputs do not last to the next invoke")
         operators = prefixes.compare(file)
         if operators["different"]:
             problems.append(f"{name}: results of operators differ: {operators['different']}")
