@@ -46,13 +46,14 @@ class Cutter:
         return bytes(data)
 
 
-def invoked(it, model, count, seed, once=False):
-    """Bytes of the first `count` graph outputs at each invoke. Inputs are set each time, or `once`."""
+def invoked(it, model, count, seed, inputs="fresh"):
+    """Bytes of the first `count` graph outputs at each invoke. Inputs are fresh each time, the `same`, or set `once`."""
     found = [[] for _ in range(count)]
     for number in range(ROUNDS):
-        rng = np.random.default_rng([seed, number])
-        for k in range(0 if once and number else model.inputs):
-            it.set_input((signal_of if number else noise)(it.get_input_details(k), rng), k)
+        rng = np.random.default_rng([seed, 0 if inputs == "same" else number])
+        make = signal_of if number and inputs == "fresh" else noise
+        for k in range(0 if inputs == "once" and number else model.inputs):
+            it.set_input(make(it.get_input_details(k), rng), k)
         quietly(it.invoke)
         for k in range(count):
             found[k].append(np.ascontiguousarray(it.get_output(k)).tobytes())

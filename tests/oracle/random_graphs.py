@@ -240,6 +240,28 @@ def fully_connected(g):
                 fill(S.FullyConnectedOptionsT(), keepNumDims=keep, fusedActivationFunction=g.activation()))
 
 
+def memory(g):
+    """SVDF, whose state lasts from one invoke to the next."""
+    x = g.value(("f32", "i8"), rank=2)
+    if x is None:
+        return False
+    (n, deep), kind = g.shape(x), g.kinds[x]
+    units, rank, steps = g.pick(1, 2, 5), g.pick(1, 1, 2), g.pick(2, 3, 6)
+    filters = units * rank
+    features = g.weights(kind, [filters, deep], deep)
+    if kind == "f32":
+        times, state_of = g.weights(kind, [filters, steps], steps), ("f32", None)
+    else:
+        times = g.tensor("i16", [filters, steps], (1 / 32768, 0), g.numpy.integers(-25000, 25000, [filters, steps]))
+        state_of = "i16", (0.0005, 0)
+    sums = {"f32": None, "i8": (0.0005 / 32768, 0)}[kind]
+    bias = g.tensor("f32" if kind == "f32" else "i32", [units], sums, g.numpy.integers(-1, 2, [units]))
+    state = g.tensor(state_of[0], [n, steps * filters], state_of[1])
+    g.tensors[state].isVariable = True
+    return g.op("SVDF", [x, features, times, bias, state], [g.result(kind, [n, units])],
+                fill(S.SVDFOptionsT(), rank=rank))
+
+
 def matrices(g):
     a = g.value(good=lambda shape: 2 <= len(shape) <= 4)
     if a is None:
@@ -558,7 +580,7 @@ def picked(g):
 
 
 MAKERS = [convolution] * 5 + [pooling] * 2 + [binary] * 3 + [concatenation] * 2 + [unary] * 2 + [
-    transpose_convolution, fully_connected, matrices, rows, add_n, conversion, compared, mean, reshape, reshape, pad, pad, part,
+    transpose_convolution, fully_connected, memory, matrices, blocks, rows, add_n, conversion, compared, mean, reshape, reshape, pad, pad, part,
     part, pack, split, split, transpose, resize, blocks, picked]
 
 
@@ -573,7 +595,7 @@ def build(seed):
     while len(g.operators) < wanted and tries < 300:
         g.random.choice(MAKERS)(g)
         tries += 1
-    made = [t for t in range(len(g.tensors)) if g.tensors[t].buffer == 0 and t not in inputs]
+    made = [t for t in range(len(g.tensors)) if g.tensors[t].buffer == 0 and not g.tensors[t].isVariable and t not in inputs]
     # What nobody reads is a result, as a rule; some are read and results, too.
     outputs = [t for t in made if g.random.random() < (0.05 if t in g.readers else g.kept)]
     outputs = outputs if made[-1] in outputs else outputs + made[-1:]

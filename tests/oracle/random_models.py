@@ -52,11 +52,11 @@ def accepted(program, data, folder):
     return subprocess.run([program, "verify", path], capture_output=True, timeout=120).returncode
 
 
-def seen(data, once=False):
-    """The head, and the bytes of all outputs at each invoke. Inputs are set each time, or `once`."""
+def seen(data, inputs="fresh"):
+    """The head, and the bytes of all outputs at each invoke."""
     model = Model.of(data)
     it, _ = quietly(model.interpreter, PLENTY)
-    results = prefixes.invoked(it, model, model.outputs, 1, once)
+    results = prefixes.invoked(it, model, model.outputs, 1, inputs)
     return report(it)["head"], results
 
 
@@ -115,7 +115,7 @@ def check(program, seed, folder):
             problems.append(f"{name}: predicted {heads['head_bytes']} with the plan, TFLM's head is {got_head}")
         if got != want:
             problems.append(f"{name}: outputs differ: {[k for k, (a, b) in enumerate(zip(want, got)) if a != b]}")
-        if kept and seen(file, once=True)[1] != [w[:1] * len(w) for w in want]:
+        if kept and seen(file, "once")[1] != seen(data, "same")[1]:
             problems.append(f"{name}: inputs do not last to the next invoke")
         operators = prefixes.compare(file)
         if operators["different"]:
