@@ -45,11 +45,11 @@ def planned(program, source, output, options):
     return json.loads(p.stdout)[0] if p.returncode == 0 else {"error": (p.stderr.strip().splitlines() or ["failed"])[-1]}
 
 
-def accepted(program, data, folder):
+def accepted(program, data, folder, *options):
     """What `verify` says of a file: its exit status."""
     path = folder / "verified.tflite"
     path.write_bytes(data)
-    return subprocess.run([program, "verify", path], capture_output=True, timeout=120).returncode
+    return subprocess.run([program, "verify", path, *options], capture_output=True, timeout=120).returncode
 
 
 def seen(data, inputs="fresh"):
@@ -129,7 +129,8 @@ def check(program, seed, folder):
             other = moved(file, rng)
             if differs(other, want):
                 counts["wrong"] += 1
-                if accepted(program, other, folder) == 0:
+                # For the kernels that the wheel has: others read more before they write, and stand what these do not.
+                if accepted(program, other, folder, *REFERENCE) == 0:
                     problems.append(f"{name}: verify accepts a moved tensor with which TFLM's results differ")
                     (folder / "moved.tflite").write_bytes(other)
             counts["moved"] += 1
