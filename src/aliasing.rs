@@ -158,14 +158,25 @@ impl Promises {
         self.pairs.is_empty()
     }
 
-    /// Whether some view is of a part of a tensor.
-    pub fn has_partial_views(&self, graph: &Graph<'_>) -> bool {
-        self.iter().any(|(input, output, promise)| {
+    /// Inputs and outputs of which one is a view of a part of the other.
+    pub fn partial_views(&self, graph: &Graph<'_>) -> Vec<(TensorId, TensorId)> {
+        let views = self.iter().filter(|&(input, output, promise)| {
             let sizes = [input, output].map(|t| graph.tensor(t).bytes);
-            promise
-                .view_at
-                .is_some_and(|at| at != 0 || sizes[0] != sizes[1])
-        })
+            (promise.view_at).is_some_and(|at| at != 0 || sizes[0] != sizes[1])
+        });
+        views.map(|(input, output, _)| (input, output)).collect()
+    }
+
+    /// The same without one view.
+    pub fn without_view(&self, graph: &Graph<'_>, input: TensorId, output: TensorId) -> Self {
+        let mut pairs = self.pairs.clone();
+        if let Some(promise) = pairs.get_mut(&(input, output)) {
+            promise.view_at = None;
+            if *promise == nothing(graph, input, output) {
+                pairs.remove(&(input, output));
+            }
+        }
+        Self { pairs }
     }
 
     /// The promise of an operator that reads `input` and writes `output`.

@@ -279,7 +279,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         };
         let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
         let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
-        let has_partial_views = promises.iter().any(|p| p.has_partial_views(graph));
+        let has_partial_views = promises.iter().any(|p| !p.partial_views(graph).is_empty());
         // There is a first level, if only one without promises.
         let most = &promises[promises.len() - 1];
         let scenes = scene::scenes(graph, options, &keep, most)?;
