@@ -21,6 +21,7 @@
 
 pub mod aliasing;
 pub mod check;
+pub mod compare;
 pub mod contract;
 pub mod error;
 pub mod graph;

@@ -6,7 +6,7 @@ use super::args::{Bits, InspectArgs, InspectFormat};
 use super::json::{self, Failure, ModelFigures};
 use super::models;
 use super::plan::{about_scratch, for_file, options};
-use super::text::{Align, count, shortened, shown, table, thousands};
+use super::text::{Align, count, csv_cell, shortened, shown, table, thousands};
 use super::{Status, complain, each, print};
 use crate::aliasing::Promises;
 use crate::graph::{Graph, Storage, Tensor};
@@ -76,7 +76,7 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
         let bytes = source.read()?;
         let options = for_file(&options, &args.device, &bytes);
         let graph = Graph::read(Model::parse(&bytes)?)?;
-        let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device))?;
+        let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device.layout))?;
         for warning in &seen.report.warnings {
             complain(&format!("warning: {}: {warning}", source.name()));
         }
@@ -380,15 +380,6 @@ fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> String {
         text.push('\n');
     }
     text
-}
-
-/// A cell by RFC 4180: quoted when it needs to be.
-fn csv_cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Result<String> {

@@ -1,10 +1,8 @@
 //! What `arenaplan plan` tells people.
 
-use std::path::Path;
-
 use super::args::Bits;
 use super::plan::Row;
-use super::text::{Align, common_folder, count, percent, shown, table, thousands};
+use super::text::{Align, below, common_folder, count, percent, shown, table, thousands};
 use crate::report::Outcome;
 
 /// One model: a line per figure.
@@ -106,22 +104,12 @@ pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
         ("", Align::Left),
     ];
     let folder = common_folder(rows.iter().map(|r| r.model.as_str()));
-    let name = |row: &Row| {
-        let path = Path::new(&row.model);
-        shown(
-            &path
-                .strip_prefix(&folder)
-                .unwrap_or(path)
-                .display()
-                .to_string(),
-        )
-    };
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             let report = &row.report;
             vec![
-                name(row),
+                below(&folder, &row.model),
                 thousands(report.before_head_bytes),
                 thousands(report.head_bytes),
                 percent(report.saving_percent()),

@@ -91,7 +91,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
     let graph = Graph::read(Model::parse(&bytes)?)?;
     let scratch = options
         .scratch_of(&graph)
-        .map_err(|e| about_scratch(e, device))?;
+        .map_err(|e| about_scratch(e, &device.layout))?;
     let lifetimes = Lifetimes::of(&graph)?;
     let verdict = StoredPlan::read(&graph).judged(
         &graph,
