@@ -18,6 +18,8 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType};
 use crate::graph::{Graph, Operator, TensorId};
 use crate::target::{Library, Target};
 
+mod cmsis_nn;
+mod esp_nn;
 mod reference;
 
 /// What a kernel promises of one of its inputs and one of its outputs.
@@ -57,7 +59,8 @@ pub fn overlap(
 ) -> Overlap {
     let found = match library {
         Library::Reference => reference::overlap(graph, op, input, output),
-        Library::CmsisNn(_) | Library::EspNn(_) => None,
+        Library::CmsisNn(core) => cmsis_nn::overlap(core, graph, op, input, output),
+        Library::EspNn(chip) => esp_nn::overlap(chip, graph, op, input, output),
     };
     found.unwrap_or_else(|| {
         let bytes = |t| graph.tensor(t).bytes;

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::graph::{Graph, OpId, Tensor, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::scratch::Scratch;
+use crate::target::Library;
 use crate::tflm;
 
 /// What a node of the interference graph stands for.
@@ -31,6 +32,18 @@ pub enum Node {
         /// Position among the operator's requests.
         request: u32,
     },
+    /// The same with another library in its place: it shares the head with the tensors, and not with other libraries'
+    /// scratch memory. The buffer is smaller than the request by what that library may take above the head.
+    OtherScratch {
+        /// The library.
+        library: Library,
+        /// The operator.
+        operator: OpId,
+        /// Position among the operator's requests.
+        request: u32,
+        /// Bytes of the request, rounded up.
+        bytes: u64,
+    },
 }
 
 impl Node {
@@ -39,7 +52,7 @@ impl Node {
         let (one, several): (Option<TensorId>, &[Member]) = match self {
             Node::Tensor(t) => (Some(*t), &[]),
             Node::Merged(members) => (None, members),
-            Node::Scratch { .. } => (None, &[]),
+            Node::Scratch { .. } | Node::OtherScratch { .. } => (None, &[]),
         };
         let one = one.into_iter().map(|t| (t, 0));
         one.chain(several.iter().map(|m| (m.tensor, m.at)))
@@ -69,10 +82,21 @@ pub struct Rules<'r> {
     pub online: Option<&'r Scratch>,
     /// Tensors that stay alive to the end of the model, sorted.
     pub keep: &'r [TensorId],
+    /// Other libraries that may run the model, which need room as well.
+    pub others: &'r [Other],
     /// What may share bytes.
     pub promises: &'r Promises,
     /// Whether views of a part of a tensor are merged, and not only those of a whole one.
     pub parts: bool,
+}
+
+/// A library that may be on the device instead of the one whose scratch memory is [`Rules::online`].
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// What its kernels ask for.
+    pub scratch: Scratch,
+    /// By how many bytes the head may be higher with it.
+    pub slack: u64,
 }
 
 impl Rules<'_> {
@@ -84,6 +108,7 @@ impl Rules<'_> {
             granule: tflm::ALIGNMENT,
             online: None,
             keep: &[],
+            others: &[],
             promises: NONE,
             parts: false,
         }
@@ -132,7 +157,25 @@ impl Interference {
             });
         }
         let bound = sharing.bound(&nodes, &buffers);
-        let problem = match rules.promises.is_empty() {
+        for other in rules.others {
+            for request in other.scratch.requests() {
+                let span = lifetimes.operator(request.operator);
+                let bytes = request.bytes.next_multiple_of(rules.granule);
+                nodes.push(Node::OtherScratch {
+                    library: other.scratch.library(),
+                    operator: request.operator,
+                    request: request.index,
+                    bytes,
+                });
+                buffers.push(Buffer {
+                    size: bytes.saturating_sub(other.slack),
+                    align: rules.granule,
+                    lifetime: Lifetime::new(span.first, span.last),
+                    fixed: None,
+                });
+            }
+        }
+        let problem = match rules.promises.is_empty() && rules.others.is_empty() {
             true => Problem::from_lifetimes(buffers).map_err(solver_error)?,
             false => sharing.problem(&nodes, buffers)?,
         };
@@ -163,6 +206,15 @@ impl Interference {
                 }
                 Node::Scratch { operator, request } => {
                     format!("scratch {request} of {}", graph.operator(*operator).label())
+                }
+                Node::OtherScratch {
+                    library,
+                    operator,
+                    request,
+                    ..
+                } => {
+                    let operator = graph.operator(*operator).label();
+                    format!("scratch {request} of {operator} with {library}")
                 }
             };
             let label = format!(

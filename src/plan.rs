@@ -320,11 +320,19 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let none = check::check(self.graph, &unplanned.layout(1, &self.keep))
             .is_empty()
             .then_some(unplanned.head);
-        // A library on which the plan would be larger than nothing.
-        let heads = self.unplanned.iter().zip(&ours.simulations);
-        let is_worse = heads
+        // A library on which the plan would be larger than nothing, and which the first one does not show.
+        let libraries = self.options.target.libraries().iter();
+        let heads = self.unplanned.iter().zip(&ours.simulations).zip(libraries);
+        let heads = heads
             .skip(1)
-            .any(|(without, with)| without.head < with.head);
+            .map(|((without, with), &library)| LibraryHead {
+                library,
+                greedy_head_bytes: without.head,
+                head_bytes: with.head,
+            });
+        let worse = heads
+            .filter(|h| h.greedy_head_bytes < h.head_bytes)
+            .max_by_key(|h| h.head_bytes - h.greedy_head_bytes);
         let theirs = foreign
             .head_if_right()
             .filter(|_| self.options.online.is_empty());
@@ -333,7 +341,9 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             Outcome::NothingToPlan
         } else if theirs.is_some_and(|t| t < ours_head && none.is_none_or(|n| t <= n)) {
             Outcome::ForeignPlanKept
-        } else if none.is_some_and(|n| n < ours_head || is_worse) {
+        } else if let Some(worse) = worse.filter(|_| none.is_some()) {
+            Outcome::WorseOnLibrary(worse)
+        } else if none.is_some_and(|n| n < ours_head) {
             Outcome::WorseThanUnplanned {
                 head_bytes: ours_head,
             }

@@ -30,6 +30,8 @@ pub enum Outcome {
         /// The head in bytes that the dropped plan would have had.
         head_bytes: u64,
     },
+    /// With the plan the head would be larger than without on one of the target's libraries; the file stays without one.
+    WorseOnLibrary(LibraryHead),
     /// An operator has arena offsets compiled in (Ethos-U), so the file stays as its compiler made it.
     CompiledOffsets {
         /// The operator, as it is to be named.
@@ -279,6 +281,13 @@ impl Report {
                  itself, the head would be {} bytes; without it is {}",
                 thousands(*head_bytes),
                 thousands(self.greedy_head_bytes)
+            )),
+            Outcome::WorseOnLibrary(head) => Some(format!(
+                "left without a plan: with {} kernels the head would be {} bytes instead of {}; --target plans for the \
+                 kernels on the device alone",
+                head.library,
+                thousands(head.head_bytes),
+                thousands(head.greedy_head_bytes)
             )),
             Outcome::ForeignPlanKept => Some(format!(
                 "the plan that was in the file is right and smaller than ours, and is kept ({} bytes)",

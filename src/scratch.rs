@@ -121,26 +121,6 @@ impl Scratch {
         self.library
     }
 
-    /// For each request the most that one of several libraries asks for, so that there is room for each of them.
-    pub fn most(libraries: &[Scratch]) -> Self {
-        let mut most: BTreeMap<(OpId, u32), u64> = BTreeMap::new();
-        for request in libraries.iter().flat_map(Scratch::requests) {
-            let bytes = most.entry((request.operator, request.index)).or_insert(0);
-            *bytes = request.bytes.max(*bytes);
-        }
-        let requests = most.into_iter().map(|((operator, index), bytes)| Request {
-            operator,
-            index,
-            bytes,
-        });
-        Self {
-            library: libraries
-                .first()
-                .map_or(Library::Reference, Scratch::library),
-            requests: requests.collect(),
-        }
-    }
-
     /// The requests, in TFLM's order.
     pub fn requests(&self) -> &[Request] {
         &self.requests

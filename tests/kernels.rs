@@ -65,7 +65,7 @@ fn each(check: impl Fn(&Case<'_>, &Graph<'_>, &Scratch)) {
     let cases = cases();
     assert!(cases.len() > 100);
     for case in cases {
-        let bytes = build(&case.single, false);
+        let bytes = build(&case.single);
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         check(&case, &graph, &Scratch::reference(&graph));
     }
@@ -77,7 +77,7 @@ fn each(check: impl Fn(&Case<'_>, &Graph<'_>, &Scratch)) {
 fn models_are_whole() {
     let folder = std::env::var_os("KERNEL_MODELS").map(PathBuf::from);
     for (index, case) in cases().iter().enumerate() {
-        let bytes = build(&case.single, false);
+        let bytes = build(&case.single);
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         // TFLM takes a constant to be as long as its shape says, and reads on behind a short one.
         for tensor in &graph.tensors {
@@ -165,7 +165,7 @@ fn every_operator_of_the_table_is_known_and_no_other() {
     // TFLM has no kernel for these.
     for name in ["TILE", "LSTM", "SignalUnheardOf"] {
         let line = format!("0 0 0 0 0 {name} f32:4 > f32:4");
-        let bytes = build(&case(&line).single, false);
+        let bytes = build(&case(&line).single);
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
         let operator = graph.operators().next().unwrap();
         assert!(!known_in_tflm(operator));
@@ -191,7 +191,7 @@ fn absurd_options_do_not_overflow() {
         for options in [[huge, huge, huge, huge], [-1; 4], [0; 4], [7, huge, 0, 1]] {
             let [a, b, c, d] = options;
             let line = format!("0 0 0 0 0 {name} i16:2,160 > i16:2,160 a={a} b={b} c={c} d={d}");
-            let bytes = build(&case(&line).single, false);
+            let bytes = build(&case(&line).single);
             let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
             let scratch = Scratch::reference(&graph);
             for width in [Width::Bits32, Width::Bits64] {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::graph::TensorId;
 use crate::interference::{Node, solver_error};
 use crate::lifetimes::Span;
+use crate::target::Library;
 
 /// A part of a buffer with a lifetime of its own.
 #[derive(Clone, Copy)]
@@ -20,9 +21,21 @@ struct Item {
     span: Span,
     /// `None` for scratch memory.
     tensor: Option<TensorId>,
+    /// The library that asks for it, where that is one of several that may be there.
+    library: Option<Library>,
 }
 
 impl Item {
+    /// Whether both can be in the arena in one invoke.
+    fn meets(&self, other: &Item) -> bool {
+        // The library that all else is made for has no name here.
+        let of_scratch = |i: &Item| i.tensor.is_none().then_some(i.library);
+        match (of_scratch(self), of_scratch(other)) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        }
+    }
+
     fn apart(&self, other: &Item, sharing: &Sharing<'_, '_>) -> Apart {
         match (self.tensor, other.tensor) {
             (Some(a), Some(b)) => sharing.apart(a, b),
@@ -68,6 +81,10 @@ impl Sharing<'_, '_> {
                     size,
                     span,
                     tensor,
+                    library: match node {
+                        Node::OtherScratch { library, .. } => Some(*library),
+                        _ => None,
+                    },
                 });
             };
             match node {
@@ -82,6 +99,11 @@ impl Sharing<'_, '_> {
                 }),
                 Node::Scratch { operator, .. } => {
                     push(0, buffer.size, self.lifetimes.operator(*operator), None);
+                }
+                Node::OtherScratch {
+                    operator, bytes, ..
+                } => {
+                    push(0, *bytes, self.lifetimes.operator(*operator), None);
                 }
             }
         }
@@ -102,7 +124,10 @@ impl Sharing<'_, '_> {
         let mut alive: Vec<Item> = Vec::new();
         for item in items {
             alive.retain(|a| a.span.last >= item.span.first);
-            for other in alive.iter().filter(|a| a.node != item.node) {
+            for other in alive
+                .iter()
+                .filter(|a| a.node != item.node && a.meets(&item))
+            {
                 let (a, b) = match item.node < other.node {
                     true => (&item, other),
                     false => (other, &item),

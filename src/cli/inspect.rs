@@ -389,6 +389,7 @@ fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Resul
         granule: ALIGNMENT,
         online: Some(&seen.scratch),
         keep: &[],
+        others: &[],
         promises: &promises.up_to(options.level(), graph),
         parts: true,
     };

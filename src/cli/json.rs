@@ -95,7 +95,7 @@ impl ModelFigures {
                 Outcome::Planned { replaced: false } => "planned",
                 Outcome::Planned { replaced: true } => "replaced",
                 Outcome::ForeignPlanKept => "kept",
-                Outcome::WorseThanUnplanned { .. } => "dropped",
+                Outcome::WorseThanUnplanned { .. } | Outcome::WorseOnLibrary(_) => "dropped",
                 Outcome::NothingToPlan => "nothing-to-plan",
                 Outcome::CompiledOffsets { .. } => "compiled-offsets",
                 Outcome::AsStored => "as-stored",

@@ -137,7 +137,9 @@ fn note(row: &Row) -> String {
             format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes))
         }
         Outcome::ForeignPlanKept => "stored plan kept".into(),
-        Outcome::WorseThanUnplanned { .. } => "no plan: better without".into(),
+        Outcome::WorseThanUnplanned { .. } | Outcome::WorseOnLibrary(_) => {
+            "no plan: better without".into()
+        }
         Outcome::NothingToPlan => "nothing to plan".into(),
         Outcome::CompiledOffsets { .. } => "compiled offsets, left as it is".into(),
         Outcome::AsStored => String::new(),

@@ -12,12 +12,15 @@ use crate::aliasing::Level;
 use crate::check::{self, Tag, Violation};
 use crate::error::Error;
 use crate::graph::TensorId;
-use crate::interference::{Interference, Node, Rules, solver_error};
+use crate::interference::{Interference, Node, Other, Rules, solver_error};
 use crate::scratch::Scratch;
 use crate::tflm::{self, Simulation};
 
 /// An offset that nothing else reaches.
 const OUT_OF_THE_WAY: u64 = 1 << 30;
+
+/// How often room for all libraries of a target is looked for.
+const ROOM_ROUNDS: usize = 10;
 
 /// A plan with what TFLM makes of it.
 pub(super) struct Candidate {
@@ -165,6 +168,7 @@ impl Job<'_, '_, '_> {
             granule: tflm::ALIGNMENT,
             online: Some(self.scenes[scene].first_scratch()),
             keep: &self.keep,
+            others: &[],
             promises: &self.promises[level as usize],
             parts,
         }
@@ -197,19 +201,56 @@ impl Job<'_, '_, '_> {
             )?;
             tries.push(self.solve(way, &alone, &[], Room::Least)?);
         }
-        let most = Scratch::most(&scene.scratch);
-        if !is_enough(&tries) && most.requests() != scene.first_scratch().requests() {
-            // Room for whatever library asks for most.
-            let online = Some(&most);
-            let roomy = self.interference(way.scene, Rules { online, ..rules })?;
-            tries.push(self.solve(way, &roomy, &[], Room::More)?);
-        }
+        self.leave_room(way, &mut tries)?;
         if !self.keep.is_empty() {
             // TFLM frees a kept tensor after its last reader, and puts scratch into the lowest gap. Above everything
             // else a kept tensor is safe from that.
             tries.push(self.solve(way, &way.interference, &self.keep, Room::More)?);
         }
         Ok(tries)
+    }
+
+    /// Where the best plan would need more than no plan with some library of the target, tries to lower that: all
+    /// libraries' scratch memory gets room at once, each below what the library needs without a plan.
+    fn leave_room(&self, way: &Way, tries: &mut Vec<Candidate>) -> Result<(), Error> {
+        let scene = &self.scenes[way.scene];
+        let rules = self.rules(way.scene, way.level, way.parts);
+        let best = |tries: &[Candidate]| {
+            let ranks = tries.iter().map(|c| (self.excess(c), c.head()));
+            ranks.min().unwrap_or((0, 0))
+        };
+        // Without a plan all libraries have what they need; with the head of the best plan at least one has not.
+        let (mut least, mut most) = (best(tries).1, self.unplanned[0].head);
+        let mut head = least;
+        for _ in 0..ROOM_ROUNDS {
+            if best(tries).0 == 0 && least + tflm::ALIGNMENT >= most || least > most {
+                break;
+            }
+            let mut others: Vec<Other> = Vec::new();
+            let all = scene.scratch.iter().zip(&self.unplanned).skip(1);
+            for (scratch, unplanned) in all {
+                let slack = unplanned.head.saturating_sub(head);
+                let is_same = |s: &Scratch| s.requests() == scratch.requests();
+                let known = others
+                    .iter()
+                    .any(|o| is_same(&o.scratch) && o.slack <= slack);
+                if !known && !is_same(scene.first_scratch()) {
+                    let scratch = scratch.clone();
+                    others.push(Other { scratch, slack });
+                }
+            }
+            let others = &others[..];
+            let mut roomy = self.interference(way.scene, Rules { others, ..rules })?;
+            roomy.bound = head;
+            let found = self.solve(way, &roomy, &[], Room::More)?;
+            match self.excess(&found) {
+                0 => most = found.head().min(head),
+                _ => least = head + tflm::ALIGNMENT,
+            }
+            tries.push(found);
+            head = (least + (most.saturating_sub(least)) / 2).next_multiple_of(tflm::ALIGNMENT);
+        }
+        Ok(())
     }
 
     /// What is left of the limits.

@@ -1,5 +1,5 @@
 //! Scratch memory that TFLM's kernels request while they prepare: the rows of the reference kernels. Those of the
-//! libraries that differ are in [`cmsis_nn`] and [`esp_nn`].
+//! libraries that differ are in `cmsis_nn` and `esp_nn` beside it.
 //!
 //! A request is one call of `RequestScratchBufferInArena`; TFLM places it on the device, around the plan, for the
 //! time of its operator. A request of no bytes takes no room in the head, but counts in the tail and while planning.

@@ -69,12 +69,16 @@ fn ty(name: &str) -> TensorType {
 }
 
 /// Bytes of one constant, as they are in the file: `elements` values, of which the last that is given is repeated.
-/// `r` stands for random ones, of which those that are added up are small.
+/// `r` stands for random ones: none near 0, which would hide what it is multiplied with, and floats below 1.
 fn constant(ty: TensorType, elements: usize, values: &str) -> Vec<u8> {
     let mut state = elements as u32 ^ 0x9E37_79B9;
     let mut random = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        i64::from(state >> 24) - 128
+        match i64::from(state >> 24) - 128 {
+            // As two numbers of 4 bits, too.
+            small @ -31..32 => small ^ 0x44,
+            large => large | 0x44,
+        }
     };
     let given: Vec<i64> = match values {
         "r" => (0..elements).map(|_| random()).collect(),
@@ -83,6 +87,7 @@ fn constant(ty: TensorType, elements: usize, values: &str) -> Vec<u8> {
             given.map(|v| v.parse().unwrap()).collect()
         }
     };
+    let scale = if values == "r" { 1.0 / 128.0 } else { 1.0 };
     let value = |i: usize| given.get(i).or(given.last()).copied().unwrap_or(0);
     match ty {
         // Two in each byte; the values are whole bytes.
@@ -98,7 +103,7 @@ fn constant(ty: TensorType, elements: usize, values: &str) -> Vec<u8> {
             .collect(),
         TensorType::INT64 => (0..elements).flat_map(|i| value(i).to_le_bytes()).collect(),
         TensorType::FLOAT32 => (0..elements)
-            .flat_map(|i| (value(i) as f32).to_le_bytes())
+            .flat_map(|i| (value(i) as f32 * scale).to_le_bytes())
             .collect(),
         _ => panic!("no constants of {ty:?}"),
     }
@@ -188,10 +193,12 @@ impl File<'_> {
                 },
             )
         });
-        // A constant of an absurd shape has less data than that asks for.
-        let sizes = shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
-        let elements = sizes.fold(1, usize::saturating_mul).min(1 << 16);
-        let data = values.map(|values| b.create_vector(&constant(ty(name), elements, values)));
+        let data = values.map(|values| {
+            // A constant of an absurd shape has less data than that asks for.
+            let sizes = shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
+            let elements = sizes.fold(1, usize::saturating_mul).min(1 << 14);
+            b.create_vector(&constant(ty(name), elements, values))
+        });
         self.buffers.push(Buffer::create(
             b,
             &BufferArgs {
@@ -337,8 +344,18 @@ pub fn marker(tensor: usize) -> i32 {
     0x7A11_0000 + tensor as i32
 }
 
-/// A model of the operator alone; if `planned`, with a plan of [`marker`]s.
-pub fn build(single: &Single<'_>, planned: bool) -> Vec<u8> {
+/// A model of the operator alone.
+pub fn build(single: &Single<'_>) -> Vec<u8> {
+    assemble(single, 1, false)
+}
+
+/// A model in which the operator stands several times, with tensors of its own but the same constants, and with a plan of
+/// [`marker`]s.
+pub fn build_planned(single: &Single<'_>, copies: usize) -> Vec<u8> {
+    assemble(single, copies, true)
+}
+
+fn assemble(single: &Single<'_>, copies: usize, planned: bool) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let buffers = vec![Buffer::create(&mut builder, &BufferArgs::default())];
     let mut file = File {
@@ -347,12 +364,17 @@ pub fn build(single: &Single<'_>, planned: bool) -> Vec<u8> {
         tensors: Vec::new(),
         graph_inputs: Vec::new(),
     };
-    let inputs: Vec<i32> = single.inputs.iter().map(|t| file.tensor(t, true)).collect();
-    let outputs: Vec<i32> = single
-        .outputs
-        .iter()
-        .map(|t| file.tensor(t, false))
-        .collect();
+    let mut lists: Vec<(Vec<i32>, Vec<i32>)> = Vec::new();
+    for _ in 0..copies {
+        let inputs = single.inputs.iter().enumerate();
+        let inputs = inputs.map(|(k, text)| match lists.first() {
+            Some((first, _)) if text.contains('!') => first[k],
+            _ => file.tensor(text, true),
+        });
+        let inputs = inputs.collect();
+        let outputs = single.outputs.iter().map(|t| file.tensor(t, false));
+        lists.push((inputs, outputs.collect()));
+    }
     let File {
         builder: mut b,
         mut buffers,
@@ -387,15 +409,20 @@ pub fn build(single: &Single<'_>, planned: bool) -> Vec<u8> {
     };
     let custom_options =
         (is_custom && !single.options.is_empty()).then(|| b.create_vector(&map(&single.options)));
-    let args = OperatorArgs {
-        inputs: Some(b.create_vector(&inputs)),
-        outputs: Some(b.create_vector(&outputs)),
-        builtin_options_type,
-        builtin_options,
-        custom_options,
-        ..Default::default()
-    };
-    let operator = Operator::create(&mut b, &args);
+    let operators: Vec<_> = lists
+        .iter()
+        .map(|(inputs, outputs)| {
+            let args = OperatorArgs {
+                inputs: Some(b.create_vector(inputs)),
+                outputs: Some(b.create_vector(outputs)),
+                builtin_options_type,
+                builtin_options,
+                custom_options,
+                ..Default::default()
+            };
+            Operator::create(&mut b, &args)
+        })
+        .collect();
     let custom_code = is_custom.then(|| b.create_string(single.operator));
     let args = OperatorCodeArgs {
         deprecated_builtin_code: builtin_code.0.min(127) as i8,
@@ -404,11 +431,12 @@ pub fn build(single: &Single<'_>, planned: bool) -> Vec<u8> {
         ..Default::default()
     };
     let operator_code = OperatorCode::create(&mut b, &args);
+    let outputs: Vec<i32> = lists.iter().flat_map(|(_, o)| o.clone()).collect();
     let args = SubGraphArgs {
         tensors: Some(b.create_vector(&tensors)),
         inputs: Some(b.create_vector(&graph_inputs)),
         outputs: Some(b.create_vector(&outputs)),
-        operators: Some(b.create_vector(&[operator])),
+        operators: Some(b.create_vector(&operators)),
         ..Default::default()
     };
     let subgraph = SubGraph::create(&mut b, &args);

@@ -233,3 +233,87 @@ impl Backwards {
         self.needs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same each time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> i64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            ((self.0 >> 33) % n) as i64
+        }
+    }
+
+    /// Start of what a round writes, and start and end of what it reads.
+    type Round = (i64, Option<(i64, i64)>);
+
+    /// The rounds of a nest, one by one.
+    fn rounds(nest: &Nest) -> Vec<Round> {
+        let first = (nest.write_at, Some((nest.read_at, nest.read_at)));
+        let starts = nest.loops.iter().fold(vec![first], |outer, at| {
+            let round = |&(write, read): &Round, x: i64| {
+                let here = match &at.reads {
+                    &Reads::Step(step) => Some((step * x, step * x)),
+                    Reads::Table(table) => table[x as usize],
+                };
+                let read = read.zip(here).map(|((a, b), (c, d))| (a + c, b + d));
+                (write + at.write * x, read)
+            };
+            outer
+                .iter()
+                .flat_map(|before| (0..at.count).map(move |x| round(before, x)))
+                .collect()
+        });
+        let end = |(low, high)| (low, high + nest.read_bytes);
+        starts.into_iter().map(|(w, r)| (w, r.map(end))).collect()
+    }
+
+    #[test]
+    fn sums_of_maxima_are_the_maximum_over_all_pairs_of_rounds() {
+        let mut random = Random(1);
+        for _ in 0..4000 {
+            let loops = (0..random.below(5)).map(|_| {
+                let (count, write) = (1 + random.below(4), random.below(9));
+                if random.below(3) == 0 {
+                    let entry = |random: &mut Random| {
+                        let low = random.below(12);
+                        (random.below(4) > 0).then(|| (low, low + random.below(3)))
+                    };
+                    Loop::table(write, (0..count).map(|_| entry(&mut random)).collect())
+                } else {
+                    let sign = if random.below(4) == 0 { -1 } else { 1 };
+                    Loop::new(count, write * sign, random.below(9) * (random.below(3) - 1))
+                }
+            });
+            let nest = Nest {
+                loops: loops.collect(),
+                write_at: random.below(5),
+                read_at: random.below(5),
+                read_bytes: 1 + random.below(4),
+                write_bytes: 1 + random.below(4),
+                block: random.below(2) == 0,
+            };
+            let rounds = rounds(&nest);
+            let mut expected = Needs::default();
+            for (i, &(write, _)) in rounds.iter().enumerate() {
+                let later = if nest.block { i } else { i + 1 };
+                for &(low, high) in rounds[later..].iter().filter_map(|(_, read)| read.as_ref()) {
+                    expected.add(Needs {
+                        input_above: Some(write + nest.write_bytes - low),
+                        output_above: Some(high - write),
+                    });
+                }
+            }
+            let needs = nest.needs();
+            assert_eq!(needs.input_above, expected.input_above);
+            assert_eq!(needs.output_above, expected.output_above);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::contract::Overlap;
 use crate::graph::{Graph, Operator, Storage, Tensor};
 
 /// Rounds of a loop that are looked at one by one, and constants that are read: more than any model's, and soon done.
-pub(super) const MOST: i64 = 1 << 20;
+pub(super) const MOST: i64 = 1 << 18;
 
 /// An input and an output, both in the arena, with the shapes that the kernel sees.
 pub(super) struct Pair<'p, 'a> {

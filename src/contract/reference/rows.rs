@@ -189,7 +189,7 @@ pub(super) fn cumsum(pair: &Pair<'_, '_>) -> Option<Overlap> {
     };
     let step = |count, bytes: i64| Loop::new(count, bytes * forward, bytes * forward);
     Some(pair.nest(&Nest {
-        block: options.is_some_and(|o| o.exclusive()),
+        block: options.is_some_and(|o| o.exclusive()) && pair.from.ty == Type::FLOAT32,
         ..Nest::copying(
             vec![
                 step(after, size),

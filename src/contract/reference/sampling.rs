@@ -287,29 +287,39 @@ pub(super) fn between_space_and_batch(pair: &Pair<'_, '_>, into_batch: bool) -> 
     let (from, to) = (image(&pair.from_dims)?, image(&pair.to_dims)?);
     let (many, wide) = if into_batch { (to, from) } else { (from, to) };
     let ([batches, h, w, depth], [wide_batches, wide_h, wide_w, wide_depth]) = (many, wide);
-    let rounds = batches * h * w;
+    let rows = batches * h;
     let fits = wide_batches
         .checked_mul(block_h * block_w)
         .is_some_and(|n| n == batches);
     let alike = pair.same_type() && pair.from_dims.len() == pair.to_dims.len();
-    if pair.input != 0 || !alike || !fits || depth != wide_depth || rounds > MOST {
+    if pair.input != 0 || !alike || !fits || depth != wide_depth || rows > MOST {
         return None;
     }
     let bytes = depth * pair.from_size;
     let mut order = Backwards::default();
-    for round in (0..rounds).rev() {
-        let (x, y, batch) = (round % w, round / w % h, round / w / h);
+    for row in (0..rows).rev() {
+        let (y, batch) = (row % h, row / h);
         let shift = batch / wide_batches;
         let wide_y = y * block_h + shift / block_w - top;
-        let wide_x = x * block_w + shift % block_w - left;
-        let inside = (0..wide_h).contains(&wide_y) && (0..wide_w).contains(&wide_x);
-        let wide_at = ((batch % wide_batches * wide_h + wide_y) * wide_w + wide_x) * bytes;
-        let many_at = round * bytes;
-        match (inside, into_batch) {
-            (true, true) => order.copy(many_at, wide_at, bytes),
-            (true, false) => order.copy(wide_at, many_at, bytes),
-            (false, true) => order.write(many_at, bytes),
-            (false, false) => {}
+        let wide_x = |x: i64| x * block_w + shift % block_w - left;
+        // Along a row everything is linear, so that the first and the last pixel of each kind decide.
+        let inside = |x: i64| {
+            (0..wide_h).contains(&wide_y) && (0..w).contains(&x) && (0..wide_w).contains(&wide_x(x))
+        };
+        let first = (left - shift % block_w + block_w - 1).max(0) / block_w;
+        let last = (wide_w - 1 + left - shift % block_w).div_euclid(block_w);
+        let mut columns = [0, first, last.min(w - 1), w - 1];
+        columns.sort_unstable();
+        for x in columns.into_iter().rev().filter(|x| (0..w).contains(x)) {
+            let wide_row = batch % wide_batches * wide_h + wide_y;
+            let wide_at = (wide_row * wide_w + wide_x(x)) * bytes;
+            let many_at = (row * w + x) * bytes;
+            match (inside(x), into_batch) {
+                (true, true) => order.copy(many_at, wide_at, bytes),
+                (true, false) => order.copy(wide_at, many_at, bytes),
+                (false, true) => order.write(many_at, bytes),
+                (false, false) => {}
+            }
         }
     }
     Some(pair.overlap(order.needs()))
