@@ -131,7 +131,8 @@ pub fn compare(bytes: &[u8], groups: &[Group], options: &Options) -> Result<Comp
         warnings: Vec::new(),
     };
     for group in groups {
-        let reports = plan_steps(bytes, &with_target(options, group.target), &group.steps)?;
+        let planned = plan_steps(bytes, &with_target(options, group.target), &group.steps)?;
+        let reports: Vec<Report> = planned.into_iter().map(|p| p.report).collect();
         for report in &reports {
             let is_compiled = matches!(report.outcome, Outcome::CompiledOffsets { .. });
             comparison.has_compiled_offsets |= is_compiled;

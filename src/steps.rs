@@ -13,8 +13,7 @@ use crate::aliasing::{Level, Promises};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::model::Model;
-use crate::plan::{Options, plan};
-use crate::report::Report;
+use crate::plan::{Options, Planned, plan};
 use crate::target::Target;
 
 /// One step.
@@ -73,41 +72,35 @@ impl Step {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Report)>, Error> {
+pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Planned)>, Error> {
     let steps = Step::up_to(options);
-    let reports = plan_steps(bytes, options, &steps)?;
-    Ok(steps.into_iter().zip(reports).collect())
+    let planned = plan_steps(bytes, options, &steps)?;
+    Ok(steps.into_iter().zip(planned).collect())
 }
 
 /// Plans a model up to each of `steps`. A level that promises nothing more than the one before it is not planned again.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_steps(bytes: &[u8], options: &Options, steps: &[Step]) -> Result<Vec<Report>, Error> {
-    let mut reports: Vec<Report> = Vec::with_capacity(steps.len());
+pub fn plan_steps(bytes: &[u8], options: &Options, steps: &[Step]) -> Result<Vec<Planned>, Error> {
+    let mut all: Vec<Planned> = Vec::with_capacity(steps.len());
     let mut before: Option<(Target, bool, Promises)> = None;
     for step in steps {
         let part = step.options(options);
         let graph = Graph::read(Model::parse(bytes)?)?;
-        let promises = match part.level() {
-            Level::None => Promises::none(),
-            level => Promises::of(&graph, part.kernels(), |t| graph.tensor(t).is_planned())
-                .up_to(level, &graph),
-        };
+        let promises = Promises::allowed(&graph, &part);
         let kernels = match promises.is_empty() {
             true => Target::Tflm,
             false => part.kernels(),
         };
         let same = Some((kernels, part.reorder, promises));
-        let report = match reports.last() {
-            Some(last) if same == before => Report {
-                level: part.level(),
-                ..last.clone()
-            },
-            _ => plan(bytes, &part)?.report,
+        let mut planned = match all.last() {
+            Some(last) if same == before => last.clone(),
+            _ => plan(bytes, &part)?,
         };
-        reports.push(report);
+        planned.report.level = part.level();
+        all.push(planned);
         before = same;
     }
-    Ok(reports)
+    Ok(all)
 }

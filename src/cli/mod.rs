@@ -5,6 +5,8 @@
 
 mod args;
 mod compare;
+mod explain_json;
+mod explain_text;
 mod inspect;
 mod json;
 mod models;

@@ -2,7 +2,7 @@
 
 use super::args::Bits;
 use super::plan::Row;
-use super::text::{Align, below, common_folder, count, percent, shown, table, thousands};
+use super::text::{Align, below, common_folder, count, only_for, percent, shown, table, thousands};
 use crate::report::Outcome;
 
 /// One model: a line per figure.
@@ -70,9 +70,7 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         }
     }
     if let Some(kernels) = &report.needs {
-        text.push_str(&format!(
-            "  ONLY for {kernels}: with others the model computes wrong numbers\n"
-        ));
+        text.push_str(&format!("  {}\n", only_for(kernels)));
     }
     if let Some(why) = report.explanation() {
         text.push_str(&format!("  {why}\n"));

@@ -22,6 +22,11 @@ pub(super) fn count(n: usize, what: &str) -> String {
     )
 }
 
+/// The warning about a plan that is right with some kernels only.
+pub(super) fn only_for(kernels: &str) -> String {
+    format!("ONLY for {kernels}: with others the model computes wrong numbers")
+}
+
 /// A name with its control characters escaped, those that turn the direction of writing included.
 pub(super) fn shown(name: &str) -> String {
     let is_control = |c: char| {
