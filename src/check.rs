@@ -23,7 +23,7 @@ mod violation;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arenaplan_schema::tflite::BuiltinOperator;
+use arenaplan_schema::tflite::{BuiltinOperator, TensorType};
 
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
 use crate::target::Library;
@@ -71,6 +71,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         libraries: layout.libraries,
         views_only: layout.views_only,
         orders: BTreeMap::new(),
+        known_views: BTreeMap::new(),
         order_steps: MAX_ORDER_STEPS,
         scratch: BTreeMap::new(),
         arena: BTreeMap::new(),
@@ -109,6 +110,8 @@ struct Checker<'g, 'a> {
     views_only: bool,
     /// What came out when an operator was run in its kernel's order, which depends on places alone.
     orders: BTreeMap<OpId, Vec<Violation>>,
+    /// What an operator copies onto itself, which does so too.
+    known_views: BTreeMap<OpId, Vec<View>>,
     order_steps: u64,
     /// Start and end of each operator's scratch buffers, by request.
     scratch: BTreeMap<OpId, BTreeMap<u32, (u64, u64)>>,
@@ -329,13 +332,38 @@ impl<'a> Checker<'_, 'a> {
     }
 
     /// The bytes that `op` copies onto themselves. A RESHAPE does with every library, known or not.
-    fn views(&self, op: &Operator<'a>) -> Vec<View> {
-        let any = &[Library::Reference];
-        match self.libraries {
-            [] if op.code == BuiltinOperator::RESHAPE => {
-                in_order::views(any, self.graph, op, &self.place)
-            }
-            libraries => in_order::views(libraries, self.graph, op, &self.place),
+    fn views(&mut self, op: &Operator<'a>) -> Vec<View> {
+        if let Some(known) = self.known_views.get(&op.id) {
+            return known.clone();
+        }
+        let libraries: &[Library] = match self.libraries {
+            [] if op.code == BuiltinOperator::RESHAPE => &[Library::Reference],
+            _ if self.views_only && !self.copies_everywhere(op) => &[],
+            libraries => libraries,
+        };
+        let steps = &mut self.order_steps;
+        let views = in_order::views(libraries, self.graph, op, &self.place, steps);
+        self.known_views.insert(op.id, views.clone());
+        views
+    }
+
+    /// Whether no library, known or not, has a kernel for `op` that would mind copying bytes onto themselves. (Xtensa's
+    /// STRIDED_SLICE of int16 is one that nobody can look at.)
+    fn copies_everywhere(&self, op: &Operator<'a>) -> bool {
+        use BuiltinOperator as Op;
+        let int16 = |t: &TensorId| self.graph.tensor(*t).ty == TensorType::INT16;
+        match op.code {
+            Op::RESHAPE
+            | Op::SQUEEZE
+            | Op::EXPAND_DIMS
+            | Op::CONCATENATION
+            | Op::PACK
+            | Op::SPLIT
+            | Op::SPLIT_V
+            | Op::UNPACK
+            | Op::SLICE => true,
+            Op::STRIDED_SLICE => !op.outputs.iter().any(int16),
+            _ => false,
         }
     }
 
@@ -345,12 +373,7 @@ impl<'a> Checker<'_, 'a> {
             return known.clone();
         }
         let mut found = Vec::new();
-        let mut done = false;
-        for &library in self.libraries {
-            // Where a library has no kernel of its own, one run is enough for all of those.
-            if replay::is_reference(library, op) && std::mem::replace(&mut done, true) {
-                continue;
-            }
+        for library in in_order::kernels(self.libraries, op) {
             let steps = &mut self.order_steps;
             let fault = in_order::fault(library, self.graph, op, &self.place, views, steps);
             found.extend(fault.map(|f| Violation::ReadTooLate {

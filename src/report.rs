@@ -55,6 +55,8 @@ pub struct Sizes {
     pub bound_bytes: u64,
     /// The same for the order of the file and without sharing.
     pub file_order_bound_bytes: u64,
+    /// The same with scratch memory and what the user keeps.
+    pub file_order_bound_with_scratch_bytes: u64,
     /// No plan of those that were considered has a lower head: with all that the device places itself (scratch memory above
     /// all), and with what the user keeps.
     pub bound_with_scratch_bytes: u64,
@@ -99,6 +101,7 @@ impl Sizes {
                 .sum(),
             bound_bytes: tensors.bound,
             file_order_bound_bytes: tensors.bound,
+            file_order_bound_with_scratch_bytes: all.bound,
             bound_with_scratch_bytes: all.bound,
         })
     }
@@ -218,9 +221,10 @@ impl Report {
     ) -> Result<Self, Error> {
         let mut sizes = Sizes::of(graph, lifetimes, scratch, &[])?;
         if let Cow::Owned(original) = graph.in_original_order() {
-            let (lifetimes, rules) = (Lifetimes::of(&original)?, Rules::tensors_alone());
-            let unshared = Interference::build(&original, &lifetimes, rules)?;
-            sizes.file_order_bound_bytes = unshared.bound;
+            let scratch = options.scratch_of(&original)?;
+            let before = Sizes::of(&original, &Lifetimes::of(&original)?, &scratch, &[])?;
+            sizes.file_order_bound_bytes = before.file_order_bound_bytes;
+            sizes.file_order_bound_with_scratch_bytes = before.file_order_bound_with_scratch_bytes;
         }
         let mut report = Self::new(graph, options, sizes);
         report.outcome = Outcome::AsStored;
@@ -345,6 +349,11 @@ impl Report {
             }
             Outcome::Planned { .. } if self.optimal && self.is_chain => Some(
                 "nothing to save: the operators form a chain, so their order is forced, and TFLM's own plan is optimal"
+                    .into(),
+            ),
+            Outcome::Planned { .. } if self.optimal && self.order_proved => Some(
+                "nothing to save: TFLM's own planner already reaches the least that is alive at the peak, in any order of the \
+                 operators"
                     .into(),
             ),
             Outcome::Planned { .. } if self.optimal => Some(

@@ -44,8 +44,24 @@ fn help() {
 }
 
 #[test]
+fn operators_in_another_order() {
+    let folder = workplace(&["streaming_int8"]);
+    let run = |args: &[&str]| run(folder.path(), args);
+    let model = "streaming_int8.tflite";
+    insta::assert_snapshot!("reorder_plan", run(&["plan", model, "-o", "out.tflite"]));
+    insta::assert_snapshot!(
+        "reorder_no",
+        run(&["plan", model, "--dry-run", "--reorder", "no"])
+    );
+    insta::assert_snapshot!("reorder_verify", run(&["verify", "out.tflite"]));
+    insta::assert_snapshot!("reorder_inspect", run(&["inspect", "out.tflite"]));
+    run(&["strip", "out.tflite", "-o", "back.tflite"]);
+    assert_eq!(read(&folder, "back.tflite"), read(&folder, model));
+}
+
+#[test]
 fn plan_one_model() {
-    let folder = workplace(&["diamond_a_int8", "conv_int8"]);
+    let folder = workplace(&["diamond_a_int8", "unet_int8"]);
     insta::assert_snapshot!(
         "plan_saves",
         run(
@@ -55,7 +71,7 @@ fn plan_one_model() {
     );
     insta::assert_snapshot!(
         "plan_chain_saves_nothing",
-        run(folder.path(), &["plan", "conv_int8.tflite", "--dry-run"])
+        run(folder.path(), &["plan", "unet_int8.tflite", "--dry-run"])
     );
     insta::assert_snapshot!(
         "plan_json",
@@ -86,11 +102,11 @@ fn plan_one_model() {
 
 #[test]
 fn plan_a_folder() {
-    let folder = workplace(&["diamond_a_int8", "conv_int8", "half", "plan_overlap"]);
+    let folder = workplace(&["diamond_a_int8", "unet_int8", "half", "plan_overlap"]);
     fs::create_dir(folder.path().join("deeper")).unwrap();
     fs::copy(
-        folder.path().join("conv_int8.tflite"),
-        folder.path().join("deeper/conv_int8.tflite"),
+        folder.path().join("unet_int8.tflite"),
+        folder.path().join("deeper/unet_int8.tflite"),
     )
     .unwrap();
     // The damaged file is reported, the others are planned, and the status is the worst.
@@ -106,7 +122,7 @@ fn plan_a_folder() {
 
 #[test]
 fn nothing_is_overwritten_unasked() {
-    let folder = workplace(&["diamond_a_int8", "conv_int8"]);
+    let folder = workplace(&["diamond_a_int8", "unet_int8"]);
     fs::write(folder.path().join("notes.txt"), "precious").unwrap();
     let args = ["plan", "diamond_a_int8.tflite", "-o", "notes.txt"];
     insta::assert_snapshot!("refuses_to_overwrite", run(folder.path(), &args));
@@ -128,7 +144,7 @@ fn nothing_is_overwritten_unasked() {
     // Over the result for another model it would be.
     let other = run(
         folder.path(),
-        &["plan", "conv_int8.tflite", "-o", "notes.txt"],
+        &["plan", "unet_int8.tflite", "-o", "notes.txt"],
     );
     assert!(other.starts_with("status: 2"), "{other}");
     // No half-written or temporary files stay behind.
@@ -139,7 +155,7 @@ fn nothing_is_overwritten_unasked() {
     names.sort();
     assert_eq!(
         names,
-        ["conv_int8.tflite", "diamond_a_int8.tflite", "notes.txt"]
+        ["diamond_a_int8.tflite", "notes.txt", "unet_int8.tflite"]
     );
 }
 
@@ -188,7 +204,7 @@ fn verify_finds_wrong_and_missing_plans() {
         "plan_overlap",
         "plan_offset_minus2",
         "plan_no_data",
-        "conv_int8",
+        "unet_int8",
         "half",
     ]);
     insta::assert_snapshot!("verify_wrong", run(folder.path(), &["verify", "."]));
@@ -203,12 +219,12 @@ fn verify_finds_wrong_and_missing_plans() {
 
 #[test]
 fn strip_without_a_plan_is_no() {
-    let folder = workplace(&["conv_int8"]);
+    let folder = workplace(&["unet_int8"]);
     insta::assert_snapshot!(
         "strip_nothing",
         run(
             folder.path(),
-            &["strip", "conv_int8.tflite", "-o", "out.tflite"]
+            &["strip", "unet_int8.tflite", "-o", "out.tflite"]
         )
     );
     assert!(!folder.path().join("out.tflite").exists());
@@ -234,28 +250,28 @@ fn inspect_in_every_format() {
 
 #[test]
 fn wrong_calls() {
-    let folder = workplace(&["conv_int8", "diamond_a_int8"]);
+    let folder = workplace(&["unet_int8", "diamond_a_int8"]);
     for (name, args) in [
-        ("no_destination", &["plan", "conv_int8.tflite"][..]),
+        ("no_destination", &["plan", "unet_int8.tflite"][..]),
         ("one_file_for_two", &["plan", ".", "-o", "out.tflite"]),
         ("no_such_file", &["plan", "missing.tflite", "--dry-run"]),
         (
             "no_such_solver",
-            &["plan", "conv_int8.tflite", "--dry-run", "--solver", "magic"],
+            &["plan", "unet_int8.tflite", "--dry-run", "--solver", "magic"],
         ),
         (
             "no_such_tensor",
-            &["plan", "conv_int8.tflite", "--dry-run", "--keep", "nobody"],
+            &["plan", "unet_int8.tflite", "--dry-run", "--keep", "nobody"],
         ),
         (
             "bad_alignment",
-            &["plan", "conv_int8.tflite", "--dry-run", "--align", "12"],
+            &["plan", "unet_int8.tflite", "--dry-run", "--align", "12"],
         ),
         (
             "bad_size",
             &[
                 "plan",
-                "conv_int8.tflite",
+                "unet_int8.tflite",
                 "--dry-run",
                 "--arena-limit",
                 "lots",
@@ -303,10 +319,10 @@ fn lists_of_tensors() {
 
 #[test]
 fn arena_limit() {
-    let folder = workplace(&["conv_int8"]);
+    let folder = workplace(&["unet_int8"]);
     let args = [
         "plan",
-        "conv_int8.tflite",
+        "unet_int8.tflite",
         "-o",
         "out.tflite",
         "--arena-limit",
@@ -318,7 +334,7 @@ fn arena_limit() {
         folder.path(),
         &[
             "plan",
-            "conv_int8.tflite",
+            "unet_int8.tflite",
             "-o",
             "o",
             "--arena-limit",
@@ -332,7 +348,7 @@ fn arena_limit() {
 /// it struck. At 0 it strikes where the first placement is not at the bound.
 #[test]
 fn limits_of_the_search() {
-    let folder = workplace(&["lstm_int8", "conv_int8"]);
+    let folder = workplace(&["lstm_int8", "base_float32"]);
     let limits = ["--node-limit", "0", "--time-limit", "0"];
     let said = |args: &[&str]| run(folder.path(), &[args, &limits].concat());
     let warning = "the time limit ended the search for a plan; another run may give another one";
@@ -352,7 +368,7 @@ fn limits_of_the_search() {
     let listed = format!("\"warnings\": [\n      \"{warning}\"\n    ]");
     assert!(json.contains(&listed), "{json}");
     // Nothing to search for, nothing to tell.
-    let early = said(&["plan", "conv_int8.tflite", "-o", "o"]);
+    let early = said(&["plan", "base_float32.tflite", "-o", "o"]);
     assert!(early.ends_with("--- stderr\n"), "{early}");
     let verified = run(folder.path(), &["verify", "o"]);
     let noted = "for target tflm (node-limit=0 time-limit=0)\n";
@@ -361,7 +377,7 @@ fn limits_of_the_search() {
         let limit = format!("--time-limit={wrong}");
         let said = run(
             folder.path(),
-            &["plan", "conv_int8.tflite", "--dry-run", &limit],
+            &["plan", "base_float32.tflite", "--dry-run", &limit],
         );
         assert!(
             said.starts_with("status: 2") && said.contains("not a number of seconds"),
@@ -372,12 +388,12 @@ fn limits_of_the_search() {
 
 #[test]
 fn a_scratch_file_replaces_the_built_in_numbers() {
-    let folder = workplace(&["conv_int8"]);
+    let folder = workplace(&["unet_int8"]);
     fs::write(folder.path().join("scratch.txt"), "# measured\n0 1024\n").unwrap();
     fs::write(folder.path().join("wrong.txt"), "0 1024\n99 5\n").unwrap();
-    let args = ["inspect", "conv_int8.tflite", "--scratch", "scratch.txt"];
+    let args = ["inspect", "unet_int8.tflite", "--scratch", "scratch.txt"];
     insta::assert_snapshot!("scratch_file", run(folder.path(), &args));
-    let args = ["inspect", "conv_int8.tflite", "--scratch", "wrong.txt"];
+    let args = ["inspect", "unet_int8.tflite", "--scratch", "wrong.txt"];
     insta::assert_snapshot!("scratch_file_wrong", run(folder.path(), &args));
 }
 

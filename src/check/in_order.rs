@@ -1,6 +1,6 @@
 //! An operator whose outputs lie over its inputs, run in its kernel's order.
 
-use super::replay::{Event, copies, replay_within};
+use super::replay::{Event, copies, is_reference, replay_within};
 use crate::graph::{Graph, Operator, Storage, TensorId};
 use crate::target::Library;
 
@@ -28,19 +28,25 @@ pub(super) struct View {
     pub(super) end: u64,
 }
 
-/// What `op` need not copy with any of `libraries`.
+/// What `op` need not copy with any of `libraries`. `steps` is what all runs together may take.
 pub(super) fn views(
     libraries: &[Library],
     graph: &Graph<'_>,
     op: &Operator<'_>,
     places: &Places,
+    steps: &mut u64,
 ) -> Vec<View> {
-    let Some((&first, others)) = libraries.split_first() else {
+    // Most operators have all of their tensors apart.
+    if Run::new(op, places, &[]).is_none() {
+        return Vec::new();
+    }
+    let mut kernels = kernels(libraries, op);
+    let Some(first) = kernels.next() else {
         return Vec::new();
     };
-    let mut pairs = copies(first, graph, op);
-    for &library in others {
-        let also = copies(library, graph, op);
+    let mut pairs = copies(first, graph, op, steps);
+    for library in kernels {
+        let also = copies(library, graph, op, steps);
         pairs.retain(|pair| also.contains(pair));
     }
     let in_arena = |t: TensorId| {
@@ -62,6 +68,18 @@ pub(super) fn views(
             })
         })
         .collect()
+}
+
+/// Libraries with different kernels of `op`: where some have none of their own, one of them is enough.
+pub(super) fn kernels<'l>(
+    libraries: &'l [Library],
+    op: &Operator<'_>,
+) -> impl Iterator<Item = Library> + use<'l> {
+    let code = op.code;
+    let portable = libraries.iter().position(|&l| is_reference(l, code));
+    let all = libraries.iter().enumerate();
+    all.filter(move |&(i, &l)| !is_reference(l, code) || Some(i) == portable)
+        .map(|(_, &library)| library)
 }
 
 /// More of an arena than any overlap of tensors takes up on a microcontroller.

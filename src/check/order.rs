@@ -12,7 +12,8 @@
 //! resource (VAR_HANDLE)    found by READ_VARIABLE, changed by ASSIGN_VARIABLE; all of them changed by a CALL_ONCE and by
 //!                          operators with a handle of unknown origin
 //! anything                 found and changed by operators that this tool does not know to be without hidden state
-//! the end of an invoke     CIRCULAR_BUFFER may end it: what ran before it must be the same
+//! what ran before          the same at a CIRCULAR_BUFFER, which may end the invoke, and at a TFLM_DECODE, which may write to
+//!                          memory outside the arena
 //! called subgraphs         count at the operator that calls them, and are compared by themselves
 //! ```
 
@@ -179,12 +180,12 @@ impl Run {
         let subgraph = &graph.subgraphs[s as usize];
         let mut values: BTreeMap<Cell, u32> = BTreeMap::new();
         let mut events = Vec::new();
-        // Who ran since the last operator that can end an invoke, and before it.
+        // Who ran since the last operator that stands, and that one.
         let (mut history, mut since) = (0, BTreeSet::new());
         for (op, &name) in subgraph.operators.iter().zip(names) {
             let touched = reach.of_operator(graph, op);
             let mut made = vec![name as u64, u64::from(history)];
-            if touched.can_end {
+            if touched.stands {
                 made.extend(since.iter().map(|&e: &u32| u64::from(e)));
             }
             let cells = op.inputs.iter().flatten().map(|&t| Cell::Tensor(t));
@@ -198,7 +199,7 @@ impl Run {
             }
             events.push(event);
             since.insert(event);
-            if touched.can_end {
+            if touched.stands {
                 history = event;
                 since.clear();
             }
@@ -238,7 +239,8 @@ fn value_of(
 struct Touched {
     found: BTreeSet<Cell>,
     changed: BTreeSet<Cell>,
-    can_end: bool,
+    /// The same must have run before it.
+    stands: bool,
 }
 
 impl Touched {
@@ -288,7 +290,7 @@ impl Reached {
                         let one = reached.of_operator(graph, op);
                         all.found.extend(one.found);
                         all.changed.extend(one.changed);
-                        all.can_end |= one.can_end;
+                        all.stands |= one.stands;
                     }
                     reached.subgraphs.insert(s, all);
                     grown = true;
@@ -338,8 +340,9 @@ impl Reached {
                         .iter()
                         .for_each(|c| touched.change(c.clone()));
                 }
-                if op.custom == Some("CIRCULAR_BUFFER") {
-                    touched.can_end = true;
+                let name = op.name();
+                if op.code == Code::CUSTOM && (name == "CIRCULAR_BUFFER" || name == "TFLM_DECODE") {
+                    touched.stands = true;
                 } else if may_have_hidden_state(op) {
                     touched.change(Cell::Anything);
                 }
@@ -352,7 +355,7 @@ impl Reached {
         {
             touched.found.extend(inner.found.iter().cloned());
             inner.changed.iter().for_each(|c| touched.change(c.clone()));
-            touched.can_end |= inner.can_end;
+            touched.stands |= inner.stands;
         }
         touched
     }
@@ -382,11 +385,7 @@ fn may_have_hidden_state(op: &Operator<'_>) -> bool {
     let name = op.name();
     match op.code {
         // TFLM's own: those of the signal library keep what they have to themselves.
-        Code::CUSTOM => {
-            !name.starts_with("Signal")
-                && name != "TFLite_Detection_PostProcess"
-                && name != "TFLM_DECODE"
-        }
+        Code::CUSTOM => !name.starts_with("Signal") && name != "TFLite_Detection_PostProcess",
         _ => {
             [
                 "RANDOM",

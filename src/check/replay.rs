@@ -12,7 +12,7 @@
 //! ```text
 //! convolution, a pixel     write channels 0..n-1, read what no later pixel reads, write channel n-1
 //! depthwise, a pixel       for each channel: read the channel of what no later pixel reads, write the channel
-//! softmax, a row           read the row but for its first pass over the output, ...
+//! softmax, a row           for each element: read it, write it; what the passes before read is read again
 //! memcpy                   a copy of its own kind: nothing happens when source and target are the same bytes, and
 //!                          nobody knows what happens when they overlap otherwise
 //! ```
@@ -20,10 +20,14 @@
 //! Sources: TFLM's `micro/kernels/*.cc` and `kernels/internal/reference/**`, CMSIS-NN's `Source/**`, ESP-NN's `src/**`.
 
 mod cmsis_nn;
+mod copies;
 mod element;
 mod esp_nn;
 mod moves;
+mod places;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
@@ -31,7 +35,7 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 use crate::graph::{Graph, Operator, Storage, Tensor};
 use crate::target::Library;
 
-pub(crate) use moves::copies;
+pub(crate) use copies::copies;
 
 /// One access of a kernel. Ranges are bytes inside the tensor, `start..end`; `input` and `output` are positions in the
 /// operator's lists.
@@ -87,12 +91,12 @@ pub(crate) fn replay_within(
     done.is_some()
 }
 
-/// Whether `library` runs the reference kernel of `op`.
-pub(crate) fn is_reference(library: Library, op: &Operator<'_>) -> bool {
+/// Whether `library` runs the reference kernel of an operator, or one in the same order.
+pub(crate) fn is_reference(library: Library, code: Op) -> bool {
     match library {
         Library::Reference => true,
-        Library::CmsisNn(_) => !cmsis_nn::has(op.code),
-        Library::EspNn(_) => !esp_nn::has(op.code),
+        Library::CmsisNn(_) => !cmsis_nn::has(code),
+        Library::EspNn(_) => !esp_nn::has(code),
     }
 }
 
@@ -100,18 +104,18 @@ pub(crate) fn is_reference(library: Library, op: &Operator<'_>) -> bool {
 fn reference(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     match k.op.code {
         Op::CONV_2D => window::convolution(k),
-        Op::DEPTHWISE_CONV_2D => window::depthwise(k, window::Step::ELEMENT),
-        Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D | Op::L2_POOL_2D => {
-            window::pool(k, window::Step::ELEMENT)
-        }
+        Op::DEPTHWISE_CONV_2D => window::depthwise(k),
+        Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D | Op::L2_POOL_2D => window::pool(k),
         Op::RESIZE_BILINEAR => window::resize_bilinear(k),
         Op::RESIZE_NEAREST_NEIGHBOR => window::resize_nearest_neighbor(k),
         Op::TRANSPOSE_CONV => window::transpose_convolution(k),
-        Op::FULLY_CONNECTED => rows::fully_connected(k, 1),
+        Op::FULLY_CONNECTED => rows::fully_connected(k),
         Op::MEAN | Op::SUM | Op::REDUCE_MAX | Op::REDUCE_MIN | Op::REDUCE_ALL => rows::reduce(k),
         Op::ARG_MAX | Op::ARG_MIN => rows::arg(k),
         Op::SVDF => rows::consume_then_write(k),
-        Op::BATCH_MATMUL => rows::batch_matmul(k),
+        Op::BATCH_MATMUL => rows::batch_matmul(k, true),
+        Op::CUMSUM => rows::cumulative_sum(k),
+        Op::UNIDIRECTIONAL_SEQUENCE_LSTM => rows::lstm(k),
         Op::RESHAPE | Op::SQUEEZE => moves::memcpy(k),
         Op::CONCATENATION => moves::concatenation(k),
         Op::PACK => moves::pack(k),
@@ -122,6 +126,10 @@ fn reference(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         Op::STRIDED_SLICE => moves::strided_slice(k),
         Op::TRANSPOSE => moves::transpose(k),
         Op::SPACE_TO_DEPTH | Op::DEPTH_TO_SPACE => moves::blocks(k),
+        Op::GATHER => places::gather(k),
+        Op::MIRROR_PAD => places::mirror_pad(k),
+        Op::BROADCAST_TO => places::broadcast_to(k),
+        Op::SPACE_TO_BATCH_ND | Op::BATCH_TO_SPACE_ND => places::space_and_batch(k),
         _ => element::run(k),
     }
 }

@@ -99,7 +99,7 @@ pub(super) struct LayoutArgs {
     pub(super) align: u64,
     /// Scratch memory measured on a device: a file with a line `OPERATOR BYTES...` per operator
     ///
-    /// OPERATOR is INDEX in subgraph 0, or SUBGRAPH:INDEX, as `inspect` shows them; BYTES are those of each of its
+    /// OPERATOR is INDEX in subgraph 0, or SUBGRAPH:INDEX, as `inspect` shows them for the model before it was planned; BYTES are those of each of its
     /// requests. No bytes: it requests nothing. Operators without a line keep the numbers of TFLM's reference kernels. `#`
     /// starts a comment. One model at a time.
     #[arg(long, value_name = "FILE")]
@@ -174,7 +174,7 @@ pub(super) enum Choice {
 #[derive(Debug, Args)]
 pub(super) struct FreedomArgs {
     /// Whether operators may be put into another order that needs less memory
-    #[arg(long, value_enum, default_value_t = Choice::Yes)]
+    #[arg(long, value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
     pub(super) reorder: Choice,
     /// Keep the inputs' values until the end of an invoke
     #[arg(long)]

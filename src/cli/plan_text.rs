@@ -34,6 +34,22 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         (saved, proved) => format!("saves {}, {proved}", percent(saved)),
     };
     line("head", report.head_bytes, &note);
+    if report.reordered {
+        line(
+            "needed in old order",
+            report.sizes.file_order_bound_with_scratch_bytes,
+            "by what is alive at one time; so operators are reordered",
+        );
+        let note = match report.order_proved {
+            true => "no order of the operators needs less",
+            false => "not proved to be the least of all orders",
+        };
+        line(
+            "needed in new order",
+            report.sizes.bound_with_scratch_bytes,
+            note,
+        );
+    }
     let bound = report.sizes.bound_with_scratch_bytes;
     if !report.optimal && bound <= report.head_bytes {
         line("lower bound", bound, "no plan of this kind can be below");
@@ -130,9 +146,17 @@ fn note(row: &Row) -> String {
     let report = &row.report;
     match &report.outcome {
         _ if row.over_limit => "over the limit, not written".into(),
-        Outcome::Planned { .. } if report.optimal => "optimal".into(),
         Outcome::Planned { .. } => {
-            format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes))
+            let mut note = match report.optimal {
+                true => "optimal".to_owned(),
+                false => format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes)),
+            };
+            note.push_str(match (report.reordered, report.order_proved) {
+                (true, true) => ", reordered",
+                (true, false) => ", reordered (not proved)",
+                (false, _) => "",
+            });
+            note
         }
         Outcome::ForeignPlanKept => "stored plan kept".into(),
         Outcome::WorseThanUnplanned { .. } | Outcome::WorseOnLibrary(_) => {

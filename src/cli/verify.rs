@@ -39,6 +39,8 @@ struct Finding {
     written_by: Option<Writer>,
     /// The kernels without which the model computes wrong numbers; none when any will do.
     needs: Option<String>,
+    /// Operators are not where they were before the file was planned.
+    reordered: bool,
     head_bytes: Option<u64>,
     greedy_head_bytes: u64,
     faults: Vec<String>,
@@ -126,6 +128,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
         },
         written_by,
         needs: verdict.needs(&graph, options),
+        reordered: graph.is_reordered(),
         head_bytes: head,
         greedy_head_bytes: unplanned.head,
         faults: verdict.faults,
@@ -146,7 +149,11 @@ fn words(finding: &Finding) -> String {
         State::Wrong => format!("{name}: the plan is WRONG, head {head}, {without} without it\n"),
     };
     if let Some(writer) = &finding.written_by {
-        text.push_str(&format!("  {writer}\n"));
+        let reordered = match finding.reordered {
+            true => ", operators reordered",
+            false => "",
+        };
+        text.push_str(&format!("  {writer}{reordered}\n"));
     } else if matches!(finding.plan, State::Right | State::Wrong) {
         text.push_str("  written by another tool\n");
     }

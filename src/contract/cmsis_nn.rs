@@ -12,7 +12,7 @@
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use super::{Overlap, reference};
-use crate::graph::{Graph, Operator};
+use crate::graph::{Graph, Operator, Tensor};
 use crate::target::Core;
 use crate::tflm::cmsis_nn::{
     Conv, DEPTHWISE_BLOCK_MVE, Depthwise, RowSplit, conv, depthwise, fully_connected_as_conv,
@@ -31,6 +31,9 @@ pub(super) enum Row {
     Distance(i128),
     /// The larger of that and the reference kernel's.
     AtLeast(i128),
+    /// The reference kernel's, and these bytes more: so many are copied by `memcpy`, which is right on the same bytes and on
+    /// bytes apart, and of which nothing is known for others, although it went well wherever it was tried.
+    Copying(u64),
     /// No overlap.
     Nothing,
 }
@@ -46,6 +49,7 @@ impl Row {
             Row::Within => reference.input_above_output,
             Row::Distance(d) => least(d),
             Row::AtLeast(d) => least(d).max(reference.input_above_output),
+            Row::Copying(block) => reference.input_above_output.saturating_add(block).min(to),
         };
         Some(Overlap {
             input_above_output,
@@ -123,9 +127,10 @@ fn row(core: Core, graph: &Graph<'_>, op: &Operator<'_>, input: usize) -> Option
         Op::TRANSPOSE_CONV => Row::Reference,
         Op::BATCH_MATMUL => batch_matmul(graph, op, input)?,
 
-        // Some channels at a time, or a pixel. The first pixel of a window goes into the output before the others are
-        // read, which are behind it.
-        Op::AVERAGE_POOL_2D | Op::MAX_POOL_2D => Row::Within,
+        // Some channels at a time, or a pixel.
+        Op::AVERAGE_POOL_2D => Row::Within,
+        // The first pixel of a window is copied to the output before the others are read, which are behind it.
+        Op::MAX_POOL_2D => Row::Copying(tail(tensor(input)?, 1)?),
         // Forwards, a few elements at a time; broadcasting is left to the reference kernels.
         Op::ADD | Op::MUL => Row::Within,
         // Loops of their own, which read a broadcast operand again.
@@ -146,15 +151,27 @@ fn row(core: Core, graph: &Graph<'_>, op: &Operator<'_>, input: usize) -> Option
             Type::INT8 => Row::Within,
             _ => Row::Nothing,
         },
-        // Row by row forwards, of four dimensions.
-        Op::PAD | Op::PADV2 if ty == Type::INT8 => match tensor(0)?.shape.len() <= 4 {
-            true => Row::Within,
-            false => Row::Nothing,
-        },
+        // Row by row forwards, of four dimensions; pixel by pixel where channels are added.
+        Op::PAD | Op::PADV2 if ty == Type::INT8 => {
+            let (from, to) = (tensor(0)?, graph.tensor(*op.outputs.first()?));
+            match from.shape.len() <= 4 {
+                true if from.shape.last() == to.shape.last() => Row::Copying(tail(from, 2)?),
+                true => Row::Copying(tail(from, 1)?),
+                false => Row::Nothing,
+            }
+        }
         // To and fro.
         Op::TRANSPOSE if ty == Type::INT8 => Row::Nothing,
         _ => Row::Reference,
     })
+}
+
+/// Bytes of what lies in the last `dims` dimensions of a tensor.
+fn tail(tensor: &Tensor<'_>, dims: usize) -> Option<u64> {
+    let size = arenaplan_schema::names::tensor_type_size(tensor.ty)?;
+    let last = tensor.shape.iter().rev().take(dims);
+    last.map(|&d| u64::try_from(d).ok())
+        .try_fold(u64::from(size), |n, d| n.checked_mul(d?))
 }
 
 /// CONV_2D of 8 bits, with weights of 8 bits or of 4 (`packed`).

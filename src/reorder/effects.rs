@@ -11,6 +11,7 @@
 //! | an operator whose handle is not made in its own subgraph | changes every resource |
 //! | random numbers, hash tables, custom operators not of TFLM, operators newer than this tool | keep their order |
 //! | CIRCULAR_BUFFER | nothing passes it: its kernel ends the invoke early in most invokes |
+//! | TFLM_DECODE | nothing passes it: its output may be outside the arena, in memory that the next ones use again |
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,9 @@ impl<'g, 'a> Precedence<'g, 'a> {
                 }
             }
             Op::CALL_ONCE => effects.add(State::Resources, true),
-            Op::CUSTOM if op.custom == Some("CIRCULAR_BUFFER") => effects.is_barrier = true,
+            Op::CUSTOM if op.custom.is_some_and(|name| BARRIERS.contains(&name)) => {
+                effects.is_barrier = true;
+            }
             _ => {
                 if tensors().any(|t| is_handle(graph, t)) {
                     effects.add(State::Resources, true);
@@ -233,8 +236,11 @@ impl Order {
     }
 }
 
-/// Custom operators that TFLM brings. What state they have is their own, so that their order is free.
-const TFLM_CUSTOM: [&str; 16] = [
+/// Custom operators of TFLM that no other may pass.
+const BARRIERS: [&str; 2] = ["CIRCULAR_BUFFER", "TFLM_DECODE"];
+
+/// Other custom operators that TFLM brings. What state they have is their own, so that their order is free.
+const TFLM_CUSTOM: [&str; 15] = [
     "SignalDelay",
     "SignalEnergy",
     "SignalFftAutoScale",
@@ -249,7 +255,6 @@ const TFLM_CUSTOM: [&str; 16] = [
     "SignalRfft",
     "SignalStacker",
     "SignalWindow",
-    "TFLM_DECODE",
     "TFLite_Detection_PostProcess",
 ];
 

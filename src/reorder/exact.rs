@@ -26,8 +26,10 @@ pub(super) enum Outcome {
 
 /// What is looked at before giving up.
 const MAX_WORK: usize = 50_000_000;
-/// Words of all sets kept, 32 MB.
-const MAX_WORDS: usize = 4_000_000;
+/// Words of all sets kept, 64 MB.
+const MAX_WORDS: usize = 8_000_000;
+/// Sets known by their fingerprint, some 80 MB with the heap.
+const MAX_REACHED: usize = 1_000_000;
 
 /// A set that has been closed.
 struct Node {
@@ -39,6 +41,13 @@ struct Node {
     /// The set from which it was reached, and the operators in between.
     from: usize,
     way: Vec<u32>,
+}
+
+impl Node {
+    /// Words of memory that it takes, about.
+    fn words(&self) -> usize {
+        self.done.len() + (self.ready.len() + self.way.len()) / 2 + size_of::<Self>() / 8
+    }
 }
 
 /// Looks for the least peak from `floor` up to below `cutoff`.
@@ -55,7 +64,7 @@ pub(super) fn best_first(
         work: 0,
         limit: MAX_WORK.min(budget.left),
     };
-    let outcome = search.run_all(reach, floor, cutoff);
+    let outcome = search.least(reach, floor, cutoff);
     budget.spend(search.work);
     outcome
 }
@@ -88,7 +97,8 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    fn run_all(&mut self, reach: &Reach, floor: u64, cutoff: u64) -> Outcome {
+    /// The search itself.
+    fn least(&mut self, reach: &Reach, floor: u64, cutoff: u64) -> Outcome {
         let task = self.task;
         let n = task.len();
         let (at_start, live) = task.start();
@@ -113,7 +123,7 @@ impl Search<'_> {
         let mut heap = BinaryHeap::new();
         let mut reached: HashMap<u128, u64> = HashMap::new();
         let mut closed: HashSet<u128> = HashSet::new();
-        let mut ties = 0u64;
+        let (mut ties, mut words) = (0u64, 0);
         let mut key = floor;
         let mut node = Some(first);
         loop {
@@ -124,8 +134,12 @@ impl Search<'_> {
                     return Outcome::Least(Some(way_to(&nodes, &node)));
                 }
                 if is_cut(&node, reach, n) {
-                    // Every order comes by here, and this is the least peak with which one does.
+                    // Every order comes by here, and this is the least peak with which one does. What was reached before by
+                    // a chain that runs past here is reached again.
                     heap.clear();
+                    reached.clear();
+                    closed.clear();
+                    closed.insert(node.fingerprint);
                 }
                 for &k in &node.ready {
                     let (level, _) = self.step(&node.done, node.live, k);
@@ -139,13 +153,14 @@ impl Search<'_> {
                         heap.push(Reverse((key, open, ties, nodes.len(), k)));
                     }
                 }
+                words += node.words();
                 nodes.push(node);
             }
             let Some(Reverse((next_key, _, _, from, k))) = heap.pop() else {
                 return Outcome::Least(None);
             };
             key = next_key;
-            if self.work > self.limit || nodes.len() * n.div_ceil(64) > MAX_WORDS {
+            if self.work > self.limit || words > MAX_WORDS || reached.len() > MAX_REACHED {
                 return Outcome::GivenUp { bound: key };
             }
             let before = &nodes[from];

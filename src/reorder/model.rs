@@ -143,16 +143,12 @@ impl Orders<'_, '_> {
             .all(|t| written[t.index()] || self.objects.of[t.index()].is_none());
         let mut steps = Vec::new();
         for (op, after) in operators.iter().zip(after) {
-            let inner = op.calls.iter().map(|&called| {
-                let found = self.found[called as usize].as_ref();
-                found.map_or(0, |f| f.best.peak)
-            });
             let scratch = self.scratch.get(&op.id).copied().unwrap_or(0);
             let tensors = op.inputs.iter().flatten().chain(&op.outputs);
             steps.push(Step {
                 touches: tensors.filter_map(|&t| object(t)).collect(),
                 after,
-                extra_bytes: scratch + inner.max().unwrap_or(0),
+                extra_bytes: scratch + self.largest_peak(&op.calls),
             });
         }
         for &o in at_start.iter().chain(&unwritten) {
@@ -188,13 +184,11 @@ impl Orders<'_, '_> {
             };
             let levels = task.levels(&order);
             for (&k, &level) in order.iter().zip(&levels) {
-                for &called in &graph.subgraphs[subgraph as usize].operators[k as usize].calls {
-                    let inner = self.found[called as usize]
-                        .as_ref()
-                        .map_or(0, |f| f.best.peak);
-                    // Of several calls the largest sets the operator's level; each may be as large as that.
-                    let others = level.saturating_sub(self.largest_call(subgraph, k));
-                    let allowed = limit.saturating_sub(others).max(inner);
+                let calls = &graph.subgraphs[subgraph as usize].operators[k as usize].calls;
+                // Of several calls the largest counts, so that each may be as large as leaves the limit.
+                let others = level.saturating_sub(self.largest_peak(calls));
+                for &called in calls {
+                    let allowed = limit.saturating_sub(others);
                     let known = &mut limits[called as usize];
                     *known = Some(known.map_or(allowed, |l| l.min(allowed)));
                 }
@@ -215,17 +209,11 @@ impl Orders<'_, '_> {
         }
     }
 
-    /// The most that a subgraph called by an operator needs.
-    fn largest_call(&self, subgraph: u32, k: u32) -> u64 {
-        let calls = &graph_calls(self.graph, subgraph, k);
-        let peaks = calls.iter().map(|&called| {
-            let found = self.found[called as usize].as_ref();
-            found.map_or(0, |f| f.best.peak)
-        });
-        peaks.max().unwrap_or(0)
+    /// The most that one of these subgraphs needs.
+    fn largest_peak(&self, subgraphs: &[u32]) -> u64 {
+        let found = subgraphs
+            .iter()
+            .filter_map(|&s| self.found[s as usize].as_ref());
+        found.map(|f| f.best.peak).max().unwrap_or(0)
     }
-}
-
-fn graph_calls<'g>(graph: &'g Graph<'_>, subgraph: u32, k: u32) -> &'g [u32] {
-    &graph.subgraphs[subgraph as usize].operators[k as usize].calls
 }

@@ -7,8 +7,10 @@
 
 use arenaplan_schema::flatbuffers::FlatBufferBuilder;
 use arenaplan_schema::tflite::{
-    Buffer, BufferArgs, BuiltinOperator, Model, ModelArgs, Operator, OperatorArgs, OperatorCode,
-    OperatorCodeArgs, SubGraph, SubGraphArgs, Tensor, TensorArgs, TensorType,
+    Buffer, BufferArgs, BuiltinOperator, BuiltinOptions, ConcatenationOptions,
+    ConcatenationOptionsArgs, Model, ModelArgs, Operator, OperatorArgs, OperatorCode,
+    OperatorCodeArgs, SubGraph, SubGraphArgs, Tensor, TensorArgs, TensorType, UnpackOptions,
+    UnpackOptionsArgs,
 };
 
 /// An operator to be: its code, and its tensors by index.
@@ -17,6 +19,8 @@ pub struct Op {
     pub code: BuiltinOperator,
     pub inputs: Vec<i32>,
     pub outputs: Vec<i32>,
+    /// The axis of a CONCATENATION or UNPACK.
+    pub axis: i32,
 }
 
 /// One subgraph.
@@ -48,6 +52,7 @@ impl Plain {
             code,
             inputs: inputs.to_vec(),
             outputs: outputs.to_vec(),
+            axis: 0,
         });
     }
 
@@ -66,10 +71,31 @@ impl Plain {
             };
             let inputs = Some(b.create_vector(&op.inputs));
             let outputs = Some(b.create_vector(&op.outputs));
+            let (builtin_options_type, builtin_options) = match op.code {
+                BuiltinOperator::CONCATENATION => {
+                    let args = ConcatenationOptionsArgs {
+                        axis: op.axis,
+                        ..Default::default()
+                    };
+                    let options = ConcatenationOptions::create(&mut b, &args).as_union_value();
+                    (BuiltinOptions::ConcatenationOptions, Some(options))
+                }
+                BuiltinOperator::UNPACK => {
+                    let args = UnpackOptionsArgs {
+                        num: op.outputs.len() as i32,
+                        axis: op.axis,
+                    };
+                    let options = UnpackOptions::create(&mut b, &args).as_union_value();
+                    (BuiltinOptions::UnpackOptions, Some(options))
+                }
+                _ => (BuiltinOptions::NONE, None),
+            };
             let args = OperatorArgs {
                 opcode_index: opcode_index as u32,
                 inputs,
                 outputs,
+                builtin_options_type,
+                builtin_options,
                 ..Default::default()
             };
             operators.push(Operator::create(&mut b, &args));

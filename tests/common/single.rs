@@ -193,12 +193,10 @@ impl File<'_> {
                 },
             )
         });
-        let data = values.map(|values| {
-            // A constant of an absurd shape has less data than that asks for.
-            let sizes = shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
-            let elements = sizes.fold(1, usize::saturating_mul).min(1 << 14);
-            b.create_vector(&constant(ty(name), elements, values))
-        });
+        // A constant of an absurd shape has less data than that asks for.
+        let sizes = shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
+        let elements = sizes.fold(1, usize::saturating_mul).min(1 << 16);
+        let data = values.map(|values| b.create_vector(&constant(ty(name), elements, values)));
         self.buffers.push(Buffer::create(
             b,
             &BufferArgs {

@@ -25,6 +25,14 @@ class Cases:
     def dims(self, rank, most=6):
         return [self.random.randint(1, most) for _ in range(rank)]
 
+    def channels(self, most):
+        """Few, or enough for a compiler's vector loops."""
+        return self.random.randint(20, 50) if self.random.random() < 0.15 else self.random.randint(1, most)
+
+    def wide(self, shape):
+        """The shape with a last dimension that vector loops are made for."""
+        return shape[:-1] + [self.random.randint(40, 90)]
+
 
 def tensor(kind, shape, scale=None, zero=0, data=None):
     """A tensor's text. Integers get a scale; `data` makes it a constant, with `r` for random numbers."""
@@ -74,7 +82,7 @@ def convolutions(c):
     kinds = [("i8", "i8", "i32"), ("i8", "i8", "i32"), ("i16", "i8", "i64"), ("f32", "f32", "f32"), ("i8", "i4", "i32")]
     for (n, h, w, kh, kw, sh, sw, dh, dw, padding), oh, ow in images(c, 260):
         kind, weights, sums = c.pick(*kinds)
-        groups, ci, f = c.pick(1, 1, 1, 2, 3), c.random.randint(1, 4), c.random.randint(1, 5)
+        groups, ci, f = c.pick(1, 1, 1, 2, 3), c.channels(4), c.channels(5)
         co = f * groups
         c.add("CONV_2D", [tensor(kind, [n, h, w, ci * groups]), tensor(weights, [co, kh, kw, ci], 0.01, data="r"),
                           tensor(sums, [co], 0.0005, data="r")],
@@ -82,7 +90,7 @@ def convolutions(c):
               dilation_h_factor=dh, dilation_w_factor=dw)
     for (n, h, w, kh, kw, sh, sw, dh, dw, padding), oh, ow in images(c, 180):
         kind, weights, sums = c.pick(*kinds)
-        ci, multiplier = c.random.randint(1, 5), c.pick(1, 1, 2, 3)
+        ci, multiplier = c.channels(5), c.pick(1, 1, 2, 3)
         co = ci * multiplier
         c.add("DEPTHWISE_CONV_2D", [tensor(kind, [n, h, w, ci]), tensor(weights, [1, kh, kw, co], 0.01, data="r"),
                                     tensor(sums, [co], 0.0005, data="r")],
@@ -93,7 +101,7 @@ def convolutions(c):
         operator = c.pick("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
         kind = "f32" if operator == "L2_POOL_2D" else c.pick("i8", "i16", "f32")
         if oh > 0 and ow > 0:
-            ci = c.random.randint(1, 4)
+            ci = c.channels(4)
             c.add(operator, [tensor(kind, [n, h, w, ci])], [tensor(kind, [n, oh, ow, ci])], padding=padding,
                   filter_height=kh, filter_width=kw, stride_h=sh, stride_w=sw)
     for (n, h, w, kh, kw, sh, sw, _, _, padding), _, _ in images(c, 24, most=4):
@@ -109,7 +117,7 @@ def convolutions(c):
 
 def rows(c):
     for _ in range(60):
-        batch, inputs, outputs = c.random.randint(1, 6), c.random.randint(1, 12), c.random.randint(1, 12)
+        batch, inputs, outputs = c.random.randint(1, 6), c.channels(12), c.channels(12)
         kind, weights, sums = c.pick(("i8", "i8", "i32"), ("i8", "i4", "i32"), ("i16", "i8", "i64"), ("f32", "f32", "f32"))
         bias = [tensor(sums, [outputs], 0.0005, data="r")] if c.pick(True, True, False) else ["-"]
         c.add("FULLY_CONNECTED", [tensor(kind, [batch, inputs]), tensor(weights, [outputs, inputs], 0.01, data="r"), *bias],
@@ -144,6 +152,7 @@ def rows(c):
     for operator in ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"):
         for _ in range(14):
             shape = c.dims(c.pick(1, 2, 3, 4), 6)
+            shape = c.pick(shape, shape, c.wide(shape))
             kind = c.pick("i8", "f32", *(["i16"] if operator == "SOFTMAX" else []))
             scale, zero, to = {"SOFTMAX": (0.00390625, -128, kind), "LOG_SOFTMAX": (0.0625, 127, kind),
                                "L2_NORMALIZATION": (0.0078125, 0, kind)}[operator]
@@ -189,8 +198,9 @@ def elementwise(c):
              "ZEROS_LIKE": "i8 i32 f32"}
     for operator, kinds in unary.items():
         for kind in kinds.split():
-            for _ in range(2):
+            for wide in (False, True):
                 shape, scale, zero = c.dims(c.pick(1, 2, 3, 4), 5), 0.05, 0
+                shape = c.wide(shape) if wide else shape
                 to = 0.04
                 if operator == "LOGISTIC":
                     to, zero = (0.00390625, -128) if kind == "i8" else (0.000030517578125, 0)
@@ -209,14 +219,15 @@ def elementwise(c):
              "CAST": "i8>f32 i8>i32 i8>i16 i16>i8 i32>i8 i32>f32 f32>i32 f32>i8 bool>i8 bool>f32 i16>i32 u32>i32 f32>f32"}
     for operator, types in pairs.items():
         for both in types.split():
-            for _ in range(2):
+            for wide in (False, True):
                 kind, to = both.split(">")
                 shape = c.dims(c.pick(1, 2, 3), 6)
-                wide = operator != "CAST"
+                shape = c.wide(shape) if wide else shape
+                scaled = operator != "CAST"
                 zero = -128 if "u8" == kind else 128 if to == "u8" else 0
-                c.add(operator, [tensor(kind, shape, {"i32": 0.0001, "i16": 0.0002}.get(kind, 0.05) if wide else None,
+                c.add(operator, [tensor(kind, shape, {"i32": 0.0001, "i16": 0.0002}.get(kind, 0.05) if scaled else None,
                                         128 if kind == "u8" else 0)],
-                      [tensor(to, shape, {"i16": 0.0002, "i32": 0.0001}.get(to, 0.06) if wide and to != "f32" else None,
+                      [tensor(to, shape, {"i16": 0.0002, "i32": 0.0001}.get(to, 0.06) if scaled and to != "f32" else None,
                               zero if to == "u8" else 0)])
     binary = {"ADD": "i8 i16 i32 f32", "SUB": "i8 i16 i32 f32", "MUL": "i8 i16 i32 f32", "DIV": "i8 i32 f32",
               "FLOOR_DIV": "f32", "FLOOR_MOD": "f32", "MAXIMUM": "i8 i16 i32 f32",
@@ -226,10 +237,11 @@ def elementwise(c):
     compare = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
     for operator, kinds in binary.items():
         for kind in kinds.split():
-            for turn in range(5):
+            for turn in range(6):
                 shape = c.dims(c.pick(1, 2, 3, 4), 4)
+                shape = c.wide(shape) if turn in (1, 2) else shape
                 a, b = list(shape), list(shape)
-                if turn:
+                if turn > 1:
                     # Broadcasting: some dimensions of one or the other are 1, or missing in front.
                     for side in (b,) if operator == "PRELU" else (a, b):
                         for k in range(len(shape)):
@@ -256,9 +268,11 @@ def elementwise(c):
                       [tensor(to, result, scale[2])], pairs=pairs, **options)
     for _ in range(8):
         shape, count, kind = c.dims(c.pick(1, 2, 3), 5), c.pick(2, 3, 4), c.pick("i8", "f32")
+        shape = c.pick(shape, c.wide(shape))
         c.add("ADD_N", [tensor(kind, shape)] * count, [tensor(kind, shape, 0.2)], pairs=[(k, 0) for k in range(count)])
     for _ in range(8):
         shape, kind = c.dims(c.pick(1, 2, 3), 5), c.pick("i8", "i16", "f32")
+        shape = c.pick(shape, c.wide(shape))
         c.add("SELECT_V2", [tensor("bool", shape), tensor(kind, shape), tensor(kind, shape)], [tensor(kind, shape)],
               pairs=[(0, 0), (1, 0), (2, 0)])
 
@@ -266,6 +280,7 @@ def elementwise(c):
 def copies(c):
     for _ in range(10):
         shape, kind = c.dims(c.pick(2, 3, 4), 5), c.pick("i8", "i16", "f32", "i32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         flat = [elements(shape)]
         c.add("RESHAPE", [tensor(kind, shape), words(*flat)], [tensor(kind, flat)])
         at = c.random.randint(0, len(shape))
@@ -274,6 +289,7 @@ def copies(c):
         c.add("SQUEEZE", [tensor(kind, [1] + shape)], [tensor(kind, [d for d in shape if d != 1])])
     for _ in range(40):
         shape, kind, count = c.dims(c.pick(1, 2, 3, 4), 4), c.pick("i8", "i16", "f32", "i32", "bool"), c.pick(1, 2, 3)
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         at = c.random.randrange(len(shape))
         if c.pick(True, False):
             shape[:at] = [1] * at
@@ -294,6 +310,7 @@ def copies(c):
                   num=count, axis=c.pick(at, at - len(shape) - 1))
     for _ in range(40):
         shape, kind = c.dims(c.pick(1, 2, 3, 4), 6), c.pick("i8", "i16", "f32", "i32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         whole = c.random.randrange(len(shape) + 1)
         begin = [c.random.randrange(d) if k < whole else 0 for k, d in enumerate(shape)]
         size = [c.random.randint(1, d - b) if k < whole else d for k, (b, d) in enumerate(zip(begin, shape))]
@@ -301,6 +318,7 @@ def copies(c):
               [tensor(kind, size)])
     for _ in range(60):
         shape, kind = c.dims(c.pick(1, 2, 3, 4), 6), c.pick("i8", "i16", "f32", "i32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         begin, end, stride, result, masks = [], [], [], [], [0, 0, 0]
         for k, d in enumerate(shape):
             step = c.pick(1, 1, 1, 2, 3, -1, -2)
@@ -321,6 +339,7 @@ def copies(c):
               begin_mask=masks[0], end_mask=masks[1], shrink_axis_mask=masks[2])
     for _ in range(36):
         shape, kind = c.dims(c.pick(1, 2, 3, 4), 4), c.pick("i8", "i16", "f32", "i32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         margins = [[c.pick(0, 0, 1, 2), c.pick(0, 0, 1, 3)] for _ in shape]
         result = [d + a + b for d, (a, b) in zip(shape, margins)]
         text = tensor("i32", [len(shape), 2], data=[m for pair in margins for m in pair])
@@ -330,12 +349,14 @@ def copies(c):
             c.add("PADV2", [tensor(kind, shape), text, tensor(kind, [1], data=[7])], [tensor(kind, result)])
     for _ in range(24):
         shape, kind = c.dims(c.pick(1, 2, 3, 4), 5), c.pick("i8", "f32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         mode = c.pick(0, 1)
         margins = [[c.random.randint(0, d - (1 - mode)) for _ in "ab"] for d in shape]
         c.add("MIRROR_PAD", [tensor(kind, shape), tensor("i32", [len(shape), 2], data=[m for p in margins for m in p])],
               [tensor(kind, [d + a + b for d, (a, b) in zip(shape, margins)])], mode=mode)
     for _ in range(24):
         shape, kind = c.dims(c.pick(2, 3, 4), 5), c.pick("i8", "i16", "f32")
+        shape = c.pick(shape, shape, shape, c.wide(shape))
         order = list(range(len(shape)))
         c.random.shuffle(order)
         c.add("TRANSPOSE", [tensor(kind, shape), words(*order)], [tensor(kind, [shape[k] for k in order])])
@@ -373,7 +394,7 @@ def sampling(c):
         (n, h, w, d), kind = c.dims(4, 3), c.pick("i8", "f32")
         bh, bw = c.pick(1, 2, 2, 3), c.pick(1, 2, 2, 3)
         space, batch = [n, h * bh, w * bw, d], [n * bh * bw, h, w, d]
-        # What the kernel pads with was never set.
+        # No padding: the kernel never sets what it pads with.
         none = tensor("i32", [2, 2], data=[0])
         c.add("SPACE_TO_BATCH_ND", [tensor(kind, space), words(bh, bw), none], [tensor(kind, batch)])
         crops = [[c.random.randint(0, (s - 1) // 2) for _ in "ab"] for s in space[1:3]]

@@ -30,6 +30,10 @@ MARKER = 0x7A110000
 ARENA = 1 << 19
 ROUNDS = 6          # invokes, each with other inputs
 CHUNK = 40          # models that one child runs
+# Operators that copy with `memcpy`. What becomes of overlapping bytes, within one of its calls, is undefined, and differs
+# from one processor to the other.
+UNDEFINED = ("BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "GATHER", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR",
+             "SPACE_TO_BATCH_ND", "SQUEEZE", "STRIDED_SLICE")
 
 
 def write_models(folder):
@@ -216,8 +220,13 @@ def main():
     for i, f in zip(rows, found):
         above, below, view, rest = lines[i].split(maxsplit=3)
         problems, numbers = judge(f)
-        if a.check and numbers and numbers != f"{above} {below} {view}":
-            problems.append(f"{numbers} now, {above} {below} {view} written")
+        before = f"{above} {below} {view}"
+        if a.check and numbers and rest.split()[1] in UNDEFINED:
+            same = numbers.replace("?", "!") == before.replace("?", "!")
+        else:
+            same = numbers == before
+        if a.check and numbers and not same:
+            problems.append(f"{numbers} now, {before} written")
         for problem in problems:
             print(f"FAIL {rest}: {problem}")
         failed += bool(problems)

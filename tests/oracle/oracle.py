@@ -34,7 +34,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # Heads in bytes: model -> (without a plan, most that is allowed with one).
 BARS = {
     "vww_96_int8": (73_728, 55_296),
-    "esphome_v1_alexa": (21_216, 14_864),
+    "esphome_v1_alexa": (21_216, 14_208),
+    "esphome_v2_vad": (1_536, 1_248),
+    "esphome_v2_okay_nabu": (4_096, 2_944),
+    "lyra_soundstream_encoder": (48_896, 41_472),
+    "hand_recrop": (1_572_864, 1_310_720),
     "audio_preprocessor_int8": (3_040, 3_040),
     "keyword_scrambled_8bit": (672, 672),
     "blazeface_front_128": (442_368, 344_064),

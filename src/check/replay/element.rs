@@ -92,16 +92,8 @@ pub(super) fn same_shape(k: &mut Kernel<'_, '_, '_>, operands: &[usize], block: 
     Some(())
 }
 
-/// How an operand moves in a loop over one dimension of the output, or over several that make one.
-#[derive(Clone, Copy, PartialEq)]
-struct Loop {
-    count: u64,
-    /// Elements that each operand moves on.
-    strides: [u64; 2],
-}
-
-/// `BroadcastBinaryOpSimple`, broadcast_loop.h, which comes to a single loop where the shapes are the same. An operand
-/// that stands still in the innermost loop is read once in front of it.
+/// broadcast_loop.h, and the loops over four or five dimensions that it has replaced: the output in order. The new loops
+/// read an operand that stands still in the innermost one once in front of it, the old ones each time.
 fn broadcast(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     let output = k.output(0)?;
     let inputs = [k.input(0)?, k.input(1)?];
@@ -109,88 +101,56 @@ fn broadcast(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         element_bytes(output)?,
         [element_bytes(inputs[0])?, element_bytes(inputs[1])?],
     );
-    let loops = loops([&shape(inputs[0])?, &shape(inputs[1])?], &shape(output)?)?;
+    let to_dims = shape(output)?;
+    let strides = [
+        strides(&shape(inputs[0])?, &to_dims)?,
+        strides(&shape(inputs[1])?, &to_dims)?,
+    ];
     k.stream(0, output)?;
     k.stream(1, output)?;
-    let (inner, outer) = loops.split_first()?;
-    let rows = outer.iter().try_fold(1u64, |n, l| n.checked_mul(l.count))?;
-    for row in 0..rows {
-        // The place of the row in each operand.
-        let (mut rest, mut at) = (row, [0u64; 2]);
-        for l in outer {
-            let index = rest % l.count;
-            rest /= l.count;
-            for (at, stride) in at.iter_mut().zip(l.strides) {
-                *at += index * stride;
-            }
+    let mut index = vec![0; to_dims.len()];
+    let mut at = [0u64; 2];
+    for element in 0..product(&to_dims)? {
+        for operand in 0..2 {
+            let start = at[operand] * from[operand];
+            k.read(operand, start, start + from[operand])?;
         }
-        let element = |operand: usize, i: u64| {
-            let start = (at[operand] + i) * from[operand];
-            (start, start + from[operand])
-        };
-        let moves = inner.strides.map(|s| s != 0);
-        for operand in (0..2).filter(|&o| !moves[o]) {
-            let (start, end) = element(operand, 0);
-            k.read(operand, start, end)?;
-        }
-        for i in 0..inner.count {
-            for operand in (0..2).filter(|&o| moves[o]) {
-                let (start, end) = element(operand, i);
-                k.read(operand, start, end)?;
+        k.write(0, element * to, (element + 1) * to)?;
+        for d in (0..to_dims.len()).rev() {
+            index[d] += 1;
+            for operand in 0..2 {
+                at[operand] += strides[operand][d];
             }
-            let start = (row * inner.count + i) * to;
-            k.write(0, start, start + to)?;
+            if index[d] < to_dims[d] {
+                break;
+            }
+            for operand in 0..2 {
+                at[operand] -= strides[operand][d] * to_dims[d];
+            }
+            index[d] = 0;
         }
     }
     Some(())
 }
 
-/// The loops over the output, innermost first, with neighbours made one where both operands go on as if they were.
-fn loops(operands: [&[u64]; 2], output: &[u64]) -> Option<Vec<Loop>> {
-    let rank = output.len().max(operands[0].len()).max(operands[1].len());
-    let dim = |shape: &[u64], from_end: usize| {
-        shape
-            .len()
-            .checked_sub(from_end + 1)
-            .map_or(1, |i| shape[i])
-    };
-    let mut loops: Vec<Loop> = Vec::new();
-    let mut whole = [1u64; 2];
-    for i in 0..rank {
-        let out = dim(output, i);
-        let mut strides = [0; 2];
-        for (o, operand) in operands.iter().enumerate() {
-            strides[o] = match dim(operand, i) {
-                1 if out != 1 => 0,
-                n if n == out => whole[o],
-                _ => return None,
-            };
-        }
-        if strides == [0, 0] {
-            return None;
-        }
-        let goes_on = |o: usize, last: &Loop| match last.strides[o] {
-            0 => strides[o] == 0,
-            _ => strides[o] == whole[o],
+/// Elements that an operand moves on for a step in each dimension of the output: none where it has only one.
+fn strides(operand: &[u64], output: &[u64]) -> Option<Vec<u64>> {
+    // Dimensions of 1 in front are none.
+    let missing = operand.len().saturating_sub(output.len());
+    let (front, operand) = operand.split_at(missing);
+    if front.iter().any(|&d| d != 1) {
+        return None;
+    }
+    let skipped = output.len() - operand.len();
+    let mut strides = vec![0; output.len()];
+    let mut whole = 1u64;
+    for d in (0..operand.len()).rev() {
+        strides[skipped + d] = match operand[d] {
+            n if n == output[skipped + d] => whole,
+            1 => 0,
+            _ => return None,
         };
-        match loops.last_mut() {
-            Some(last) if out == 1 || (goes_on(0, last) && goes_on(1, last)) => {
-                last.count = last.count.checked_mul(out)?;
-            }
-            _ => loops.push(Loop {
-                count: out,
-                strides,
-            }),
-        }
-        for (o, operand) in operands.iter().enumerate() {
-            whole[o] = whole[o].checked_mul(dim(operand, i))?;
-        }
+        whole = whole.checked_mul(operand[d])?;
     }
-    if loops.is_empty() {
-        loops.push(Loop {
-            count: 1,
-            strides: [1, 1],
-        });
-    }
-    Some(loops)
+    Some(strides)
 }

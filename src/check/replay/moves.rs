@@ -3,84 +3,6 @@
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
 use super::{Kernel, element_bytes, extended, image, product, shape};
-use crate::graph::{Graph, Operator};
-use crate::target::Library;
-
-/// For a copying operator: pairs (input, output, at) whose bytes are the same ones when the input starts `at` bytes
-/// above the output; negative where it starts below. Then the kernel copies each byte onto itself.
-///
-/// No library has kernels of its own for these operators, so `library` changes nothing yet.
-pub(crate) fn copies(
-    library: Library,
-    graph: &Graph<'_>,
-    op: &Operator<'_>,
-) -> Vec<(usize, usize, i64)> {
-    let _ = library;
-    let mut ignored = |_| {};
-    let kernel = Kernel::new(graph, op, &mut ignored);
-    pairs(&kernel).unwrap_or_default()
-}
-
-fn pairs(k: &Kernel<'_, '_, '_>) -> Option<Vec<(usize, usize, i64)>> {
-    let same_type = |i: usize, o: usize| {
-        let types = k.input(i).zip(k.output(o));
-        types.is_some_and(|(a, b)| a.ty == b.ty)
-    };
-    let mut list = Vec::new();
-    match k.op.code {
-        Op::RESHAPE | Op::SQUEEZE | Op::EXPAND_DIMS => {
-            let (input, output) = (k.input(0)?, k.output(0)?);
-            if input.bytes == output.bytes && same_type(0, 0) {
-                list.push((0, 0, 0));
-            }
-        }
-        Op::CONCATENATION | Op::PACK => {
-            let parts = if k.op.code == Op::PACK {
-                packed(k)?
-            } else {
-                concatenated(k)?
-            };
-            let mut at = 0;
-            for (i, &bytes) in parts.inner.iter().enumerate() {
-                if parts.outer == 1 && same_type(i, 0) {
-                    list.push((i, 0, i64::try_from(at).ok()?));
-                }
-                at += bytes;
-            }
-        }
-        Op::SPLIT | Op::SPLIT_V | Op::UNPACK => {
-            let input = data_input(k.op.code);
-            let parts = if k.op.code == Op::UNPACK {
-                unpacked(k)?
-            } else {
-                splitted(k)?
-            };
-            let mut at = 0;
-            for (o, &bytes) in parts.inner.iter().enumerate() {
-                if parts.outer == 1 && same_type(input, o) {
-                    list.push((input, o, -i64::try_from(at).ok()?));
-                }
-                at += bytes;
-            }
-        }
-        Op::SLICE | Op::STRIDED_SLICE => {
-            let input = k.input(0)?;
-            let axes = if k.op.code == Op::SLICE {
-                sliced(k)?
-            } else {
-                sliced_in_strides(k)?
-            };
-            if let Some(at) = contiguous(&axes, &extended::<5>(&shape(input)?)?)
-                && same_type(0, 0)
-            {
-                let at = i64::try_from(at.checked_mul(element_bytes(input)?)?).ok()?;
-                list.push((0, 0, -at));
-            }
-        }
-        _ => {}
-    }
-    Some(list)
-}
 
 /// Several tensors that make one: it has `outer` blocks, each with `inner[i]` bytes of tensor `i`.
 struct Parts {
@@ -448,24 +370,6 @@ fn sliced_in_strides(k: &Kernel<'_, '_, '_>) -> Option<[Positions; 5]> {
     }
     let from = extended::<5>(&from)?;
     (0..5).all(|d| axes[d].fit(from[d])).then_some(axes)
-}
-
-/// The element at which a slice starts, if it is one piece of its input.
-fn contiguous(axes: &[Positions; 5], from: &[u64; 5]) -> Option<u64> {
-    let mut at = 0u64;
-    let mut is_partial = false;
-    let mut stride = 1u64;
-    for d in (0..5).rev() {
-        let axis = axes[d];
-        if axis.count == 0 || (is_partial && axis.count != 1) || (axis.count > 1 && axis.step != 1)
-        {
-            return None;
-        }
-        is_partial |= axis.count != from[d];
-        at += u64::try_from(axis.first).ok()? * stride;
-        stride = stride.checked_mul(from[d])?;
-    }
-    Some(at)
 }
 
 /// Calls `run` with the first element of each innermost row of the slice.

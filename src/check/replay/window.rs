@@ -48,10 +48,6 @@ impl Axis {
             list.extend((0..w.size as i64).map(|f| origin + f * dilation));
         })
     }
-
-    fn len(&self) -> u64 {
-        self.dead.len() as u64
-    }
 }
 
 /// A window along one axis.
@@ -65,7 +61,13 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn new(inputs: u64, size: u64, stride: i32, dilation: i32, padding: Padding) -> Option<Self> {
+    pub(super) fn new(
+        inputs: u64,
+        size: u64,
+        stride: i32,
+        dilation: i32,
+        padding: Padding,
+    ) -> Option<Self> {
         let positive = |n: i32| u64::try_from(n).ok().filter(|&n| n > 0);
         let (stride, dilation) = (positive(stride)?, positive(dilation)?);
         let covered = size.checked_sub(1)?.checked_mul(dilation)? + 1;
@@ -134,12 +136,12 @@ impl Frame {
 
     /// Output pixels of one batch.
     pub(super) fn pixels(&self) -> u64 {
-        self.rows.len() * self.columns.len()
+        (self.rows.dead.len() * self.columns.dead.len()) as u64
     }
 
     /// Output pixels of one row.
     pub(super) fn row_pixels(&self) -> u64 {
-        self.columns.len()
+        self.columns.dead.len() as u64
     }
 
     /// Calls `run` for every output pixel in order, with its number and the input pixels that it is the last to read.
@@ -148,20 +150,28 @@ impl Frame {
         k: &mut Kernel<'g, 'a, 'e>,
         mut run: impl FnMut(&mut Kernel<'g, 'a, 'e>, u64, &[u64]) -> Option<()>,
     ) -> Option<()> {
-        let mut pixel = 0;
+        (0..self.batches).try_for_each(|batch| self.each_of_batch(k, batch, &mut run))
+    }
+
+    /// The same for one batch.
+    fn each_of_batch<'g, 'a, 'e>(
+        &self,
+        k: &mut Kernel<'g, 'a, 'e>,
+        batch: u64,
+        run: &mut impl FnMut(&mut Kernel<'g, 'a, 'e>, u64, &[u64]) -> Option<()>,
+    ) -> Option<()> {
+        let mut pixel = batch * self.pixels();
         let mut dead = Vec::new();
-        for batch in 0..self.batches {
-            for rows in &self.rows.dead {
-                for columns in &self.columns.dead {
-                    dead.clear();
-                    for y in rows {
-                        let row = (batch * self.height + y) * self.width;
-                        dead.extend(columns.iter().map(|x| row + x));
-                    }
-                    k.step(1 + dead.len() as u64)?;
-                    run(k, pixel, &dead)?;
-                    pixel += 1;
+        for rows in &self.rows.dead {
+            for columns in &self.columns.dead {
+                dead.clear();
+                for y in rows {
+                    let row = (batch * self.height + y) * self.width;
+                    dead.extend(columns.iter().map(|x| row + x));
                 }
+                k.step(1 + dead.len() as u64)?;
+                run(k, pixel, &dead)?;
+                pixel += 1;
             }
         }
         Some(())
@@ -201,19 +211,51 @@ impl Frame {
         k.write(0, byte(first), byte(end))
     }
 
-    /// Pixels in blocks of `block` within each batch: all windows of a block are read, then all its pixels written.
-    pub(super) fn in_blocks(&self, k: &mut Kernel<'_, '_, '_>, block: u64) -> Option<()> {
+    /// Pixels in blocks of `block` within each batch: all windows of a block are read, then all its pixels written. The
+    /// channels come in `slices`, one after the other within each batch: channels of input and output, `start..end`.
+    pub(super) fn in_blocks(
+        &self,
+        k: &mut Kernel<'_, '_, '_>,
+        block: u64,
+        slices: &[[(u64, u64); 2]],
+    ) -> Option<()> {
         let all = self.pixels();
-        let mut first = 0;
-        self.each(k, |k, pixel, dead| {
-            self.read(k, dead, 0, self.ci)?;
-            let in_batch = pixel % all + 1;
-            if in_batch.is_multiple_of(block) || in_batch == all {
-                let bytes = self.co * self.to;
-                k.write(0, first * bytes, (pixel + 1) * bytes)?;
-                first = pixel + 1;
+        for batch in 0..self.batches {
+            for &[(read, read_end), (to, to_end)] in slices {
+                let mut first = batch * all;
+                self.each_of_batch(k, batch, &mut |k, pixel, dead| {
+                    self.read(k, dead, read, read_end)?;
+                    let in_batch = pixel % all + 1;
+                    if in_batch.is_multiple_of(block) || in_batch == all {
+                        for pixel in first..=pixel {
+                            self.write(k, pixel, to, to_end)?;
+                        }
+                        first = pixel + 1;
+                    }
+                    Some(())
+                })?;
             }
-            Some(())
+        }
+        Some(())
+    }
+
+    /// All channels at once.
+    pub(super) fn whole(&self) -> [[(u64, u64); 2]; 1] {
+        [[(0, self.ci), (0, self.co)]]
+    }
+
+    /// The windows that `axes` make, over input `at`.
+    pub(super) fn custom(
+        k: &mut Kernel<'_, '_, '_>,
+        at: usize,
+        rows: impl FnMut(u64, &mut Vec<i64>),
+        columns: impl FnMut(u64, &mut Vec<i64>),
+    ) -> Option<Self> {
+        Self::new(k, at, |k, from, to| {
+            Some((
+                Axis::new(k, to[1], from[1], rows)?,
+                Axis::new(k, to[2], from[2], columns)?,
+            ))
         })
     }
 
@@ -235,44 +277,25 @@ impl Frame {
         })
     }
 
-    /// Pixel by pixel, and in each by `step.channels` input channels, which make `multiplier` output channels each.
-    fn by_input_channel(
+    /// Pixel by pixel, and in each by input channel, which makes `multiplier` output channels, and is read for each.
+    pub(super) fn by_input_channel(
         &self,
         k: &mut Kernel<'_, '_, '_>,
-        step: Step,
         multiplier: u64,
     ) -> Option<()> {
         self.each(k, |k, pixel, dead| {
             if dead.is_empty() {
                 return self.write(k, pixel, 0, self.co);
             }
-            let mut first = 0;
-            while first < self.ci {
-                let end = self.ci.min(first.saturating_add(step.channels));
-                let (to, to_end) = (first * multiplier, end * multiplier);
-                // With a step of several channels everything is read first; else once for each output channel.
-                let before = if step.channels == 1 { to_end - 1 } else { to };
-                self.write(k, pixel, to, before)?;
-                self.read(k, dead, first, end)?;
-                self.write(k, pixel, before, to_end)?;
-                first = end;
+            for channel in 0..self.ci {
+                let (to, to_end) = (channel * multiplier, (channel + 1) * multiplier);
+                self.write(k, pixel, to, to_end - 1)?;
+                self.read(k, dead, channel, channel + 1)?;
+                self.write(k, pixel, to_end - 1, to_end)?;
             }
             Some(())
         })
     }
-}
-
-/// How many input channels are read before their outputs are written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    pub(super) channels: u64,
-}
-
-impl Step {
-    /// One by one.
-    pub(super) const ELEMENT: Self = Self { channels: 1 };
-    /// All of them.
-    pub(super) const PIXEL: Self = Self { channels: u64::MAX };
 }
 
 /// A convolution's geometry.
@@ -316,6 +339,16 @@ impl Convolution {
             vertical,
             horizontal,
         })
+    }
+
+    /// A depthwise convolution of one input channel is a convolution.
+    pub(super) fn of_depthwise(conv: Depthwise) -> Self {
+        Self {
+            frame: conv.frame,
+            groups: 1,
+            vertical: conv.vertical,
+            horizontal: conv.horizontal,
+        }
     }
 
     /// A filter of one pixel without padding, dilation and groups.
@@ -376,13 +409,13 @@ impl Depthwise {
 }
 
 /// depthwise_conv.cc
-pub(super) fn depthwise(k: &mut Kernel<'_, '_, '_>, step: Step) -> Option<()> {
+pub(super) fn depthwise(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     let conv = Depthwise::read(k)?;
-    conv.frame.by_input_channel(k, step, conv.multiplier)
+    conv.frame.by_input_channel(k, conv.multiplier)
 }
 
-/// A pool's geometry.
-pub(super) fn pool_frame(k: &mut Kernel<'_, '_, '_>) -> Option<Frame> {
+/// A pool's geometry: image, and windows along height and width.
+pub(super) fn pool_frame(k: &mut Kernel<'_, '_, '_>) -> Option<(Frame, [Window; 2])> {
     let options = k.op.table.builtin_options_as_pool_2_doptions()?;
     let [_, height, width, _] = image(k.input(0)?)?;
     let window = |inputs, size, stride| {
@@ -402,12 +435,12 @@ pub(super) fn pool_frame(k: &mut Kernel<'_, '_, '_>) -> Option<Frame> {
             Axis::sliding(k, to[2], from[2], horizontal)?,
         ))
     })?;
-    (frame.ci == frame.co).then_some(frame)
+    (frame.ci == frame.co).then_some((frame, [vertical, horizontal]))
 }
 
 /// pooling.cc, l2_pool_2d.cc
-pub(super) fn pool(k: &mut Kernel<'_, '_, '_>, step: Step) -> Option<()> {
-    pool_frame(k)?.by_input_channel(k, step, 1)
+pub(super) fn pool(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    pool_frame(k)?.0.by_input_channel(k, 1)
 }
 
 /// resize_bilinear.cc: each output element reads its own channel of up to four pixels.
@@ -438,7 +471,7 @@ pub(super) fn resize_bilinear(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     if frame.ci != frame.co {
         return None;
     }
-    frame.by_input_channel(k, Step::ELEMENT, 1)
+    frame.by_input_channel(k, 1)
 }
 
 /// `ComputeInterpolationValues`, resize_bilinear.h. A compiler may round the product and the difference once or twice

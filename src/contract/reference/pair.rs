@@ -105,12 +105,19 @@ impl<'p, 'a> Pair<'p, 'a> {
 
     /// Whether a compiler must keep the order of accesses to the two where they share bytes.
     ///
-    /// It must for accesses of one type, and where one of them is through a type of characters. Otherwise strict aliasing
-    /// lets it take the two for strangers: QUANTIZE from float32 to int16 over its own input has been seen to go wrong.
-    /// `bool` has the size of a character, but is none.
+    /// It must for accesses of one type, signed or not, and where one of them is through a type of characters. Otherwise
+    /// strict aliasing lets it take the two for strangers: QUANTIZE from float32 to int16 over its own input has been seen
+    /// to go wrong. `bool` has the size of a character, but is none.
     pub(super) fn ordered_types(&self) -> bool {
         let character = |ty| matches!(ty, Type::INT8 | Type::UINT8);
-        self.same_type() || character(self.from.ty) || character(self.to.ty)
+        let signed = |ty| match ty {
+            Type::UINT16 => Type::INT16,
+            Type::UINT32 => Type::INT32,
+            Type::UINT64 => Type::INT64,
+            other => other,
+        };
+        let (from, to) = (self.from.ty, self.to.ty);
+        signed(from) == signed(to) || character(from) || character(to)
     }
 
     /// Elements of the input.
