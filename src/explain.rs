@@ -13,9 +13,9 @@
 use crate::aliasing::{Level, Promises, Sharing, Taken, taken};
 use crate::contract::Overlap;
 use crate::error::Error;
-use crate::graph::{Graph, OpId, TensorId};
+use crate::graph::{Graph, OpId, Operator, TensorId};
 use crate::interference::{Interference, Node, Rules};
-use crate::lifetimes::Lifetimes;
+use crate::lifetimes::{Lifetimes, Visit};
 use crate::model::Model;
 use crate::plan::{Options, Planned, plan};
 use crate::report::Outcome;
@@ -126,8 +126,10 @@ pub struct Present {
 pub enum Role {
     /// The operator reads it, and nobody does later.
     LastRead,
-    /// It is needed after the operator: by the one in words, or, `None`, after the last one.
+    /// It is needed after the operator: by the one in words, or, `None`, when its subgraph is done.
     Needed(Option<String>),
+    /// The operator in words uses it, and is still running the subgraph of this one.
+    Held(String),
     /// The operator writes it. For each input, how far both may share bytes.
     Written(Vec<(TensorId, Closeness)>),
 }
@@ -330,13 +332,20 @@ fn role(
     if is_read && span.last == clock && !sharing.is_read_at_end(tensor) {
         return Role::LastRead;
     }
-    if sharing.is_read_at_end(tensor) && graph.tensor(tensor).subgraph == 0 {
-        return Role::Needed(None);
+    let uses =
+        |op: &Operator<'_>| op.inputs.contains(&Some(tensor)) || op.outputs.contains(&tensor);
+    let visits = || lifetimes.visits.iter();
+    let operator_at = |v: &Visit| graph.operator(v.operator);
+    let mut later = visits().filter(|v| v.clock > clock).map(operator_at);
+    if let Some(reader) = later.find(|op| op.inputs.contains(&Some(tensor))) {
+        return Role::Needed(Some(reader.label()));
     }
-    let later = lifetimes.visits.iter().filter(|v| v.clock > clock);
-    let mut readers = later.map(|v| graph.operator(v.operator));
-    let reader = readers.find(|op| op.inputs.contains(&Some(tensor)));
-    Role::Needed(reader.map(|op| op.label()))
+    let mut running = visits().filter(|v| v.clock < clock).map(operator_at);
+    let holder = running.find(|op| uses(op) && lifetimes.operator(op.id).contains(clock));
+    match holder.filter(|_| !sharing.is_read_at_end(tensor)) {
+        Some(op) => Role::Held(op.label()),
+        None => Role::Needed(None),
+    }
 }
 
 fn closeness(

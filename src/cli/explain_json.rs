@@ -54,7 +54,7 @@ struct PresentItem {
     tensor: String,
     bytes: u64,
     role: &'static str,
-    /// The next operator that needs it.
+    /// The next operator that needs it, or the one that is running and holds it.
     needed_by: Option<String>,
     /// For an output, what it may share with each input.
     inputs: Vec<ClosenessItem>,
@@ -169,6 +169,7 @@ impl PresentItem {
         let (role, needed_by, inputs) = match &present.role {
             Role::LastRead => ("last-read", None, &[][..]),
             Role::Needed(reader) => ("needed", reader.clone(), &[][..]),
+            Role::Held(operator) => ("held", Some(operator.clone()), &[][..]),
             Role::Written(inputs) => ("written", None, &inputs[..]),
         };
         let inputs = inputs.iter();

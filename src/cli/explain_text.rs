@@ -184,6 +184,7 @@ fn role(graph: &Graph<'_>, kernels: Target, present: &Present) -> String {
         Role::LastRead => format!("{label}, read for the last time"),
         Role::Needed(Some(reader)) => format!("{label}, needed by {}", shown(reader)),
         Role::Needed(None) => format!("{label}, needed to the end"),
+        Role::Held(operator) => format!("{label}, held by {}, which is running", shown(operator)),
         Role::Written(inputs) => {
             let reasons: Vec<String> = inputs
                 .iter()
