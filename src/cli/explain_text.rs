@@ -188,7 +188,9 @@ fn role(graph: &Graph<'_>, kernels: Target, present: &Present) -> String {
         Role::Written(inputs) => {
             let reasons: Vec<String> = inputs
                 .iter()
-                .map(|&(input, closeness)| reason(&name(graph, input), kernels, closeness))
+                .map(|&(input, closeness)| {
+                    reason(graph, kernels, (input, present.tensor), closeness)
+                })
                 .collect();
             match reasons.is_empty() {
                 true => format!("{label}, written"),
@@ -199,25 +201,45 @@ fn role(graph: &Graph<'_>, kernels: Target, present: &Present) -> String {
 }
 
 /// Why an output is not nearer to an input.
-fn reason(input: &str, kernels: Target, closeness: Closeness) -> String {
+fn reason(
+    graph: &Graph<'_>,
+    kernels: Target,
+    (input, output): (TensorId, TensorId),
+    closeness: Closeness,
+) -> String {
+    let shown = name(graph, input);
     match closeness {
-        Closeness::Merged => format!("one block with {input}"),
+        Closeness::Merged => format!("one block with {shown}"),
         Closeness::Nothing if kernels == Target::Tflm => {
-            format!("not over {input}, which not every kernel allows")
+            format!("not over {shown}, which not every kernel allows")
         }
-        Closeness::Nothing => format!("not over {input}, which the kernel does not allow"),
-        Closeness::NeededLater => format!("not over {input}, which is needed later"),
+        Closeness::Nothing => format!("not over {shown}, which the kernel does not allow"),
+        Closeness::NeededLater => format!("not over {shown}, which is needed later"),
         Closeness::Repeated => {
-            format!("not over {input}: the operator runs again, or another one writes")
+            format!("not over {shown}: the operator runs again, or another one writes")
         }
-        Closeness::Apart(Overlap {
-            input_above_output,
-            output_above_input,
-            ..
-        }) => format!(
-            "at least {} bytes below {input} or {} above it, or the kernel overwrites what it still reads",
-            thousands(input_above_output),
-            thousands(output_above_input)
-        ),
+        Closeness::Apart(promise) => apart(graph, promise, input, output),
     }
+}
+
+/// The distances that a kernel keeps, those that allow something.
+fn apart(graph: &Graph<'_>, promise: Overlap, input: TensorId, output: TensorId) -> String {
+    let mut sides = Vec::new();
+    if promise.input_above_output < graph.tensor(output).bytes {
+        sides.push(format!(
+            "{} bytes below",
+            thousands(promise.input_above_output)
+        ));
+    }
+    if promise.output_above_input < graph.tensor(input).bytes {
+        sides.push(format!(
+            "{} bytes above",
+            thousands(promise.output_above_input)
+        ));
+    }
+    format!(
+        "at least {} {}, or the kernel overwrites what it still reads",
+        sides.join(" or "),
+        name(graph, input)
+    )
 }
