@@ -11,7 +11,7 @@
 //!           [ output ]       <- at least `input_above_output` bytes apart, and nobody reads the input later
 //! ```
 //!
-//! [`Promises`] are what the kernels of a target allow; [`merge`] turns views into [`Block`]s; the interference graph gets
+//! [`Promises`] are what the kernels of a target allow; `merge` turns views into [`Block`]s; the interference graph gets
 //! its separations from [`Rules`].
 
 mod conflicts;
