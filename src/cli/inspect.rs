@@ -87,7 +87,13 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
         }
         let writer = Writer::of(&bytes).ok().flatten();
         let why = match args.format {
-            InspectFormat::Text | InspectFormat::Json => explain(&bytes, &options)?,
+            InspectFormat::Text | InspectFormat::Json => {
+                // What cannot be planned can be looked at all the same.
+                explain(&bytes, &options).unwrap_or_else(|e| {
+                    complain(&format!("warning: {}: not planned: {e}", source.name()));
+                    None
+                })
+            }
             _ => None,
         };
         let about = About {
