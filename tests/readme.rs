@@ -52,23 +52,11 @@ fn the_table_of_the_readme_is_true() {
         let Some(sample) = samples.iter().find(|s| s.name == name) else {
             continue;
         };
-<<<<<<< HEAD
         let any = report(&sample.bytes, Target::Tflm);
         let reference = report(&sample.bytes, Target::TflmReference);
         assert_eq!(number(&row[1]), any.greedy_head_bytes, "{name}");
         assert_eq!(number(&row[2]), any.head_bytes, "{name}");
         assert_eq!(number(&row[3]), reference.head_bytes, "{name}");
-=======
-        let report = plan(&sample.bytes, &Options::default()).unwrap().report;
-        let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
-        assert_eq!(number(cells[1]), report.greedy_head_bytes, "{name}");
-        assert_eq!(number(cells[2]), report.head_bytes, "{name}");
-        assert_eq!(
-            cells[3],
-            format!("{:.1} %", report.saving_percent()),
-            "{name}"
-        );
->>>>>>> main
         seen += 1;
     }
     assert!(seen >= 1);
