@@ -28,10 +28,11 @@ use crate::contract::{self, Overlap};
 use crate::graph::{Graph, OpId, Tensor, TensorId};
 use crate::interference::Rules;
 use crate::lifetimes::{Lifetimes, Span};
+use crate::plan::Options;
 use crate::target::Target;
 
 pub(crate) use merge::merge;
-pub use taken::{Kind, Taken, taken};
+pub use taken::{Kind, Taken, special, taken};
 
 /// How much of a target's promises a plan takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +129,15 @@ impl Promises {
             }
         }
         Self { pairs }
+    }
+
+    /// What a plan with these options may take of tensors that have an offset.
+    pub fn allowed(graph: &Graph<'_>, options: &Options) -> Self {
+        match options.level() {
+            Level::None => Self::NONE,
+            level => Self::of(graph, options.kernels(), |t| graph.tensor(t).is_planned())
+                .up_to(level, graph),
+        }
     }
 
     /// What is left of the promises up to a level.
@@ -317,6 +327,19 @@ impl<'r, 'a> Sharing<'r, 'a> {
             span.last = self.lifetimes.end;
         }
         span
+    }
+
+    pub(crate) fn graph(&self) -> &'r Graph<'a> {
+        self.graph
+    }
+
+    pub(crate) fn promises(&self) -> &'r Promises {
+        self.rules.promises
+    }
+
+    /// Whether a tensor's value is needed after the last operator.
+    pub(crate) fn is_read_at_end(&self, tensor: TensorId) -> bool {
+        self.is_read_at_end[tensor.index()]
     }
 
     fn bytes(&self, tensor: TensorId) -> u64 {
