@@ -24,8 +24,8 @@ const OUT_OF_THE_WAY: u64 = 1 << 30;
 /// How often room for all libraries of a target is looked for.
 const ROOM_ROUNDS: usize = 10;
 
-/// Nodes of each of these searches.
-const ROOM_NODES: u64 = 4_000;
+/// Nodes of a search that is one of many.
+const BRIEF: u64 = 4_000;
 
 /// How many views are taken back on trial.
 const MAX_DROPPED: usize = 32;
@@ -58,6 +58,8 @@ struct Way<'p> {
     scene: usize,
     level: Level,
     parts: bool,
+    /// One of many that are tried for a moment.
+    is_brief: bool,
     promises: Cow<'p, Promises>,
     interference: Interference,
 }
@@ -163,7 +165,8 @@ impl Job<'_, '_, '_> {
                 _ => break,
             };
             let without = Cow::Owned(promises.without_view(self.graph, input, output));
-            let other = self.way(way.scene, way.level, true, without)?;
+            let mut other = self.way(way.scene, way.level, true, without)?;
+            other.is_brief = true;
             self.try_way(&other, best)?;
             if best
                 .found
@@ -222,6 +225,7 @@ impl Job<'_, '_, '_> {
             scene,
             level,
             parts,
+            is_brief: false,
             interference: self.interference(scene, rules)?,
             promises,
         })
@@ -345,7 +349,7 @@ impl Job<'_, '_, '_> {
                 .nodes
                 .iter()
                 .any(|n| matches!(n, Node::Merged(_)));
-        let solution = self.place(interference, &below, room)?;
+        let solution = self.place(interference, &below, way.is_brief || room == Room::More)?;
         let mut offsets = vec![-1; scene.graph.tensors.len()];
         for (&i, &offset) in below.iter().zip(&solution.placement.offsets) {
             self.set(&mut offsets, &interference.nodes[i], offset)?;
@@ -375,13 +379,12 @@ impl Job<'_, '_, '_> {
         &self,
         interference: &Interference,
         below: &[usize],
-        room: Room,
+        is_brief: bool,
     ) -> Result<Solution, Error> {
         let problem = &interference.problem;
         let (planner, mut limits) = (self.options.solver, self.limits());
-        if room == Room::More && limits.time.is_none() {
-            // One of many trials.
-            limits.nodes = Some(limits.nodes.unwrap_or(ROOM_NODES).min(ROOM_NODES));
+        if is_brief && limits.time.is_none() {
+            limits.nodes = Some(limits.nodes.unwrap_or(BRIEF).min(BRIEF));
         }
         if below.len() == problem.len() {
             return solve_above(problem, planner, interference.bound, &limits)
