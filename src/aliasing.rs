@@ -11,7 +11,7 @@
 //!           [ output ]       <- at least `input_above_output` bytes apart, and nobody reads the input later
 //! ```
 //!
-//! [`Promises`] are what the kernels of a target allow; [`merge`] turns views into [`Block`]s; the interference graph gets
+//! [`Promises`] are what the kernels of a target allow; `merge` turns views into [`Block`]s; the interference graph gets
 //! its separations from [`Rules`].
 
 mod conflicts;
@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::contract::{self, Overlap};
-use crate::graph::{Graph, OpId, TensorId};
+use crate::graph::{Graph, OpId, Tensor, TensorId};
 use crate::interference::Rules;
 use crate::lifetimes::{Lifetimes, Span};
 use crate::target::Target;
@@ -107,11 +107,9 @@ pub struct Promises {
 
 impl Promises {
     /// No promise at all.
-    pub const fn none() -> Self {
-        Self {
-            pairs: BTreeMap::new(),
-        }
-    }
+    pub const NONE: Self = Self {
+        pairs: BTreeMap::new(),
+    };
 
     /// What `target` promises, for pairs that `may_share` lets through: tensors that the device places itself cannot.
     pub fn of(graph: &Graph<'_>, target: Target, may_share: impl Fn(TensorId) -> bool) -> Self {
@@ -240,6 +238,33 @@ pub struct Apart {
     pub second_below: u64,
 }
 
+/// The tensors that get a place in the head, in blocks by the views among them, each with its bytes.
+pub(crate) fn blocks(
+    graph: &Graph<'_>,
+    lifetimes: &Lifetimes,
+    rules: Rules<'_>,
+) -> Vec<(Block, u64)> {
+    let sharing = Sharing::new(graph, lifetimes, rules);
+    let blocks = merge(&sharing, &sharing.placed()).into_iter();
+    let sized = blocks.map(|block| {
+        let bytes = sharing.buffer(&block).size;
+        (block, bytes)
+    });
+    sized.collect()
+}
+
+/// For each input and output with a promise: how many bytes less they need together than apart.
+pub(crate) fn savings(graph: &Graph<'_>, rules: &Rules<'_>) -> BTreeMap<(TensorId, TensorId), u64> {
+    let saved = rules.promises.iter().map(|(input, output, promise)| {
+        let rounded = |t| graph.tensor(t).bytes.next_multiple_of(rules.granule);
+        let (from, to) = (rounded(input), rounded(output));
+        let (below, above) = rules.apart(promise, from, to);
+        let together = (below + from).max(to).min((above + to).max(from));
+        ((input, output), (from + to).saturating_sub(together))
+    });
+    saved.filter(|&(_, bytes)| bytes > 0).collect()
+}
+
 impl<'r, 'a> Sharing<'r, 'a> {
     pub(crate) fn new(graph: &'r Graph<'a>, lifetimes: &'r Lifetimes, rules: Rules<'r>) -> Self {
         let mut writers = vec![0u32; graph.tensors.len()];
@@ -291,9 +316,13 @@ impl<'r, 'a> Sharing<'r, 'a> {
         self.bytes(tensor).next_multiple_of(self.rules.granule)
     }
 
-    /// The least distance of two offsets that is at least `bytes`.
-    fn aligned(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.rules.align.max(1))
+    /// The tensors that get a place in the head.
+    pub(crate) fn placed(&self) -> Vec<TensorId> {
+        let is_placed = |t: &&Tensor<'_>| {
+            t.is_planned() || (self.rules.online.is_some() && t.is_left_to_tflm())
+        };
+        let tensors = self.graph.tensors.iter().filter(is_placed);
+        tensors.map(|t| t.id).collect()
     }
 
     /// The promise that counts for two tensors, as (input, output, promise): the operator that writes the one reads the
@@ -325,12 +354,8 @@ impl<'r, 'a> Sharing<'r, 'a> {
         let Some((input, output, promise)) = self.overlap(a, b) else {
             return full;
         };
-        let (output_below, input_below) = (
-            self.aligned(promise.input_above_output)
-                .min(self.rounded(output)),
-            self.aligned(promise.output_above_input)
-                .min(self.rounded(input)),
-        );
+        let (output_below, input_below) =
+            (self.rules).apart(&promise, self.rounded(input), self.rounded(output));
         match input == a {
             true => Apart {
                 first_below: input_below,

@@ -10,8 +10,9 @@ use arenaplan_solver::{Buffer, BufferId, Lifetime, Problem};
 use petgraph::visit::EdgeRef;
 
 use crate::aliasing::{Member, Promises, Sharing, merge};
+use crate::contract::Overlap;
 use crate::error::Error;
-use crate::graph::{Graph, OpId, Tensor, TensorId};
+use crate::graph::{Graph, OpId, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::scratch::Scratch;
 use crate::target::Library;
@@ -100,9 +101,19 @@ pub struct Other {
 }
 
 impl Rules<'_> {
+    /// The least separations that a promise leaves between an input and an output of these sizes: with the output the
+    /// lower one, and with the input the lower one.
+    pub(crate) fn apart(&self, promise: &Overlap, input: u64, output: u64) -> (u64, u64) {
+        let aligned = |bytes: u64| bytes.next_multiple_of(self.align.max(1));
+        (
+            aligned(promise.input_above_output).min(output),
+            aligned(promise.output_above_input).min(input),
+        )
+    }
+
     /// What the model needs whatever the plan is: without scratch memory, alignment and aliasing.
     pub fn tensors_alone() -> Self {
-        const NONE: &Promises = &Promises::none();
+        const NONE: &Promises = &Promises::NONE;
         Self {
             align: 1,
             granule: tflm::ALIGNMENT,
@@ -126,17 +137,9 @@ impl Interference {
         rules: Rules<'_>,
     ) -> Result<Self, Error> {
         let sharing = Sharing::new(graph, lifetimes, rules);
-        let is_placed =
-            |t: &&Tensor<'_>| t.is_planned() || (rules.online.is_some() && t.is_left_to_tflm());
-        let tensors: Vec<TensorId> = graph
-            .tensors
-            .iter()
-            .filter(is_placed)
-            .map(|t| t.id)
-            .collect();
         let mut nodes = Vec::new();
         let mut buffers = Vec::new();
-        for block in merge(&sharing, &tensors) {
+        for block in merge(&sharing, &sharing.placed()) {
             buffers.push(sharing.buffer(&block));
             nodes.push(match &block.members[..] {
                 [only] => Node::Tensor(only.tensor),

@@ -270,11 +270,21 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
         keep.sort_unstable();
         keep.dedup();
-        let scenes = scene::scenes(graph, options, &keep)?;
-        let scene = &scenes[0];
-        let unplanned = scene.simulate(None)?;
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
         online.extend(tflm::entries_read_for_variables(graph));
+        let may_share = |t: TensorId| graph.tensor(t).is_planned() && !online.contains(&t);
+        let promises = match options.level() {
+            Level::None => Promises::NONE,
+            _ => Promises::of(graph, options.kernels(), may_share),
+        };
+        let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
+        let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
+        let has_partial_views = promises.iter().any(|p| p.has_partial_views(graph));
+        // There is a first level, if only one without promises.
+        let most = &promises[promises.len() - 1];
+        let scenes = scene::scenes(graph, options, &keep, most)?;
+        let scene = &scenes[0];
+        let unplanned = scene.simulate(None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
         if !keep.is_empty() {
             warnings.push(
@@ -291,14 +301,6 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 ));
             }
         }
-        let may_share = |t: TensorId| graph.tensor(t).is_planned() && !online.contains(&t);
-        let promises = match options.level() {
-            Level::None => Promises::none(),
-            _ => Promises::of(graph, options.kernels(), may_share),
-        };
-        let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
-        let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
-        let has_partial_views = promises.iter().any(|p| p.has_partial_views(graph));
         Ok(Self {
             graph,
             options,
@@ -341,12 +343,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             Outcome::NothingToPlan
         } else if theirs.is_some_and(|t| t < ours_head && none.is_none_or(|n| t <= n)) {
             Outcome::ForeignPlanKept
-        } else if let Some(worse) = worse.filter(|_| none.is_some()) {
-            Outcome::WorseOnLibrary(worse)
         } else if none.is_some_and(|n| n < ours_head) {
             Outcome::WorseThanUnplanned {
                 head_bytes: ours_head,
             }
+        } else if let Some(worse) = worse.filter(|_| none.is_some()) {
+            Outcome::WorseOnLibrary(worse)
         } else {
             Outcome::Planned {
                 replaced: foreign.exists(),

@@ -7,6 +7,8 @@
 //! Graph -> Task (objects with bytes, operators with precedence) -> search -> settle -> Schedule -> Graph::reordered
 //! ```
 
+use std::collections::BTreeMap;
+
 use crate::graph::{Graph, TensorId};
 use crate::scratch::Scratch;
 use crate::tflm::ALIGNMENT;
@@ -51,6 +53,8 @@ pub struct Objects {
     pub of: Vec<Option<u32>>,
     /// Bytes of each object, rounding included.
     pub bytes: Vec<u64>,
+    /// Inputs that outputs of their operators may lie over, with the bytes that this saves if nobody needs the input later.
+    pub overlaps: BTreeMap<(TensorId, TensorId), u64>,
 }
 
 impl Objects {

@@ -1,5 +1,9 @@
 //! Layouts in which tensors share bytes: the checker lets right ones through, and refuses each of them one step off.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 #[path = "common/build.rs"]
 mod build;

@@ -39,7 +39,6 @@ fn the_table_of_the_readme_is_true() {
             format!("{:.1} %", report.saving_percent()),
             "{name}"
         );
-        assert!(report.optimal, "{name}");
         seen += 1;
     }
     assert!(seen >= 1);

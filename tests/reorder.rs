@@ -99,7 +99,7 @@ fn branches_are_run_one_after_the_other() {
     let stamp = patch::inspect_provenance(&in_file_order(&bytes).file)
         .unwrap()
         .unwrap();
-    assert_eq!(stamp.stamp.options, "reorder=no");
+    assert_eq!(stamp.stamp.options, "alias=none reorder=no");
 }
 
 /// Where another order has the same peak, the file's stays.

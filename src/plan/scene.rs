@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use arenaplan_schema::patch::OperatorOrder;
 
+use crate::aliasing::{self, Promises};
 use crate::check;
 use crate::error::Error;
 use crate::graph::{Graph, TensorId};
+use crate::interference::Rules;
 use crate::lifetimes::Lifetimes;
 use crate::plan::Options;
 use crate::reorder::{Objects, Schedule, schedule};
@@ -97,22 +99,69 @@ impl<'g, 'a> Scene<'g, 'a> {
     }
 }
 
-/// The orders of operators that are worth a trial, the file's first.
+/// The orders of operators that are worth a trial, the file's first: the one with the least peak with nothing shared, and
+/// those with the least peak if views are merged and outputs lie over inputs as `promises` allow.
 pub(super) fn scenes<'g, 'a>(
     graph: &'g Graph<'a>,
     options: &Options,
     keep: &[TensorId],
+    promises: &Promises,
 ) -> Result<Vec<Scene<'g, 'a>>, Error> {
-    let mut scenes = vec![Scene::of_file(graph, options)?];
-    if options.reorder {
-        let file = &mut scenes[0];
-        let objects = Objects::of_tensors(graph);
-        let apart = schedule(graph, &objects, file.first_scratch(), keep);
-        if apart.is_unchanged() {
-            file.is_proved = apart.is_proved;
-        } else {
-            scenes.push(Scene::in_order(graph, &apart, options)?);
+    let mut file = Scene::of_file(graph, options)?;
+    if !options.reorder {
+        return Ok(vec![file]);
+    }
+    let mut objects = vec![Objects::of_tensors(graph)];
+    if !promises.is_empty() {
+        let rules = Rules {
+            align: options.align,
+            online: Some(file.first_scratch()),
+            keep,
+            promises,
+            ..Rules::tensors_alone()
+        };
+        let whole = objects_of(graph, &file.lifetimes, rules);
+        let parts = objects_of(
+            graph,
+            &file.lifetimes,
+            Rules {
+                parts: true,
+                ..rules
+            },
+        );
+        if parts != whole {
+            objects.push(parts);
+        }
+        objects.push(whole);
+    }
+    let mut schedules: Vec<Schedule> = Vec::new();
+    for objects in &objects {
+        let found = schedule(graph, objects, file.first_scratch(), keep);
+        if found.is_unchanged() {
+            file.is_proved |= found.is_proved;
+        } else if schedules.iter().all(|s| s.orders != found.orders) {
+            schedules.push(found);
         }
     }
+    let mut scenes = vec![file];
+    for schedule in &schedules {
+        scenes.push(Scene::in_order(graph, schedule, options)?);
+    }
     Ok(scenes)
+}
+
+/// The blocks of tensors as objects, with what outputs over inputs save.
+fn objects_of(graph: &Graph<'_>, lifetimes: &Lifetimes, rules: Rules<'_>) -> Objects {
+    let mut objects = Objects {
+        of: vec![None; graph.tensors.len()],
+        overlaps: aliasing::savings(graph, &rules),
+        ..Objects::default()
+    };
+    for (number, (block, bytes)) in (0..).zip(aliasing::blocks(graph, lifetimes, rules)) {
+        for member in &block.members {
+            objects.of[member.tensor.index()] = Some(number);
+        }
+        objects.bytes.push(bytes);
+    }
+    objects
 }

@@ -22,6 +22,9 @@ const OUT_OF_THE_WAY: u64 = 1 << 30;
 /// How often room for all libraries of a target is looked for.
 const ROOM_ROUNDS: usize = 10;
 
+/// Nodes of each of these searches.
+const ROOM_NODES: u64 = 4_000;
+
 /// A plan with what TFLM makes of it.
 pub(super) struct Candidate {
     /// Which order of operators.
@@ -280,7 +283,7 @@ impl Job<'_, '_, '_> {
                 .nodes
                 .iter()
                 .any(|n| matches!(n, Node::Merged(_)));
-        let solution = self.place(interference, &below)?;
+        let solution = self.place(interference, &below, room)?;
         let mut offsets = vec![-1; scene.graph.tensors.len()];
         for (&i, &offset) in below.iter().zip(&solution.placement.offsets) {
             self.set(&mut offsets, &interference.nodes[i], offset)?;
@@ -306,9 +309,18 @@ impl Job<'_, '_, '_> {
     }
 
     /// Solves the part of the problem with the nodes in `below`.
-    fn place(&self, interference: &Interference, below: &[usize]) -> Result<Solution, Error> {
+    fn place(
+        &self,
+        interference: &Interference,
+        below: &[usize],
+        room: Room,
+    ) -> Result<Solution, Error> {
         let problem = &interference.problem;
-        let (planner, limits) = (self.options.solver, self.limits());
+        let (planner, mut limits) = (self.options.solver, self.limits());
+        if room == Room::More && limits.time.is_none() {
+            // One of many trials.
+            limits.nodes = Some(limits.nodes.unwrap_or(ROOM_NODES).min(ROOM_NODES));
+        }
         if below.len() == problem.len() {
             return solve_above(problem, planner, interference.bound, &limits)
                 .map_err(solver_error);

@@ -1,15 +1,19 @@
 //! From a graph to tasks, and from what was found back to an order for each subgraph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::effects::Precedence;
+use super::reach::Reach;
 use super::search::{Budget, Found, search};
 use super::settle::settle;
 use super::task::{Object, Step, Task};
 use super::{Objects, Schedule};
-use crate::graph::{Graph, OpId, TensorId};
+use crate::graph::{Graph, OpId, Operator, TensorId};
 use crate::scratch::Scratch;
 use crate::tflm::ALIGNMENT;
+
+/// Subgraphs with more operators are ordered without what outputs over inputs save: rows of bits would take too much.
+const MAX_STEPS: usize = 8192;
 
 /// All that is the same for each subgraph.
 struct Orders<'g, 'a> {
@@ -149,6 +153,7 @@ impl Orders<'_, '_> {
                 touches: tensors.filter_map(|&t| object(t)).collect(),
                 after,
                 extra_bytes: scratch + self.largest_peak(&op.calls),
+                saved_bytes: 0,
             });
         }
         for &o in at_start.iter().chain(&unwritten) {
@@ -157,7 +162,52 @@ impl Orders<'_, '_> {
         for &o in &at_end {
             objects[o as usize].at_end = true;
         }
-        (Task::new(objects, steps), is_exact)
+        let mut task = Task::new(objects, steps);
+        let numbers = |t: TensorId| {
+            let object = self.objects.of[t.index()]?;
+            numbers.get(&object).copied()
+        };
+        self.save(&mut task, operators, numbers);
+        (task, is_exact)
+    }
+
+    /// Notes what operators save by outputs that lie over inputs, where that holds in every order.
+    fn save(
+        &self,
+        task: &mut Task,
+        operators: &[Operator<'_>],
+        number: impl Fn(TensorId) -> Option<u32>,
+    ) {
+        if self.objects.overlaps.is_empty() || task.len() > MAX_STEPS {
+            return;
+        }
+        let reach = Reach::of(task);
+        for (k, op) in (0u32..).zip(operators) {
+            let mut saved = 0;
+            for &to in &op.outputs {
+                let Some(y) = number(to) else { continue };
+                let others = |o: u32| task.touched_by(o).iter().filter(move |&&other| other != k);
+                let begins = !task.objects()[y as usize].at_start
+                    && others(y).all(|&other| reach.descendants.has(k, other));
+                if !begins {
+                    continue;
+                }
+                let mut sum = 0;
+                let inputs: BTreeSet<_> = op.inputs.iter().flatten().collect();
+                for &from in inputs {
+                    let Some(x) = number(from).filter(|&x| x != y) else {
+                        continue;
+                    };
+                    let ends = !task.objects()[x as usize].at_end
+                        && others(x).all(|&other| reach.ancestors.has(k, other));
+                    if ends {
+                        sum += self.objects.overlaps.get(&(from, to)).copied().unwrap_or(0);
+                    }
+                }
+                saved += sum.min(task.objects()[y as usize].bytes);
+            }
+            task.save(k, saved);
+        }
     }
 
     /// Where the file's order is good enough it is kept, of subgraphs that are called as well.

@@ -114,6 +114,7 @@ impl Joined {
             let group: Vec<u32> = group.copied().collect();
             let mut step = Step {
                 extra_bytes: task.steps()[host as usize].extra_bytes,
+                saved_bytes: task.steps()[host as usize].saved_bytes,
                 ..Step::default()
             };
             for &k in &group {

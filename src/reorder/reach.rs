@@ -120,5 +120,8 @@ pub(super) fn least_peak(task: &Task, reach: &Reach) -> u64 {
         }
     }
     let start = task.start().0;
-    forced.into_iter().fold(start.max(end), u64::max)
+    let saved = task.steps().iter().map(|s| s.saved_bytes);
+    let forced = forced.into_iter().zip(saved);
+    let forced = forced.map(|(sum, saved)| sum.saturating_sub(saved));
+    forced.fold(start.max(end), u64::max)
 }
