@@ -203,7 +203,7 @@ impl Interference {
     ) -> Result<Self, Error> {
         let with = |parts| Self::build(graph, lifetimes, Rules { parts, ..rules });
         let whole = with(false)?;
-        if !rules.promises.has_partial_views(graph) {
+        if rules.promises.partial_views(graph).is_empty() {
             return Ok(whole);
         }
         let parts = with(true)?;

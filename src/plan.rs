@@ -280,9 +280,9 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
         let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
         let has_partial_views = promises.iter().any(|p| !p.partial_views(graph).is_empty());
-        // There is a first level, if only one without promises.
-        let most = &promises[promises.len() - 1];
-        let scenes = scene::scenes(graph, options, &keep, most)?;
+        let views = promises.get(Level::Views as usize);
+        let most: Vec<&Promises> = views.into_iter().chain(promises.last()).collect();
+        let scenes = scene::scenes(graph, options, &keep, &most)?;
         let scene = &scenes[0];
         let unplanned = scene.simulate(None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
