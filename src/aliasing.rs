@@ -28,10 +28,11 @@ use crate::contract::{self, Overlap};
 use crate::graph::{Graph, OpId, Tensor, TensorId};
 use crate::interference::Rules;
 use crate::lifetimes::{Lifetimes, Span};
+use crate::plan::Options;
 use crate::target::Target;
 
 pub(crate) use merge::merge;
-pub use taken::{Kind, Taken, taken};
+pub use taken::{Kind, Taken, special, taken};
 
 /// How much of a target's promises a plan takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +131,15 @@ impl Promises {
         Self { pairs }
     }
 
+    /// What a plan with these options may take of tensors that have an offset.
+    pub fn allowed(graph: &Graph<'_>, options: &Options) -> Self {
+        match options.level() {
+            Level::None => Self::NONE,
+            level => Self::of(graph, options.kernels(), |t| graph.tensor(t).is_planned())
+                .up_to(level, graph),
+        }
+    }
+
     /// What is left of the promises up to a level.
     pub fn up_to(&self, level: Level, graph: &Graph<'_>) -> Self {
         let mut pairs = self.pairs.clone();
@@ -158,14 +168,25 @@ impl Promises {
         self.pairs.is_empty()
     }
 
-    /// Whether some view is of a part of a tensor.
-    pub fn has_partial_views(&self, graph: &Graph<'_>) -> bool {
-        self.iter().any(|(input, output, promise)| {
+    /// Inputs and outputs of which one is a view of a part of the other.
+    pub fn partial_views(&self, graph: &Graph<'_>) -> Vec<(TensorId, TensorId)> {
+        let views = self.iter().filter(|&(input, output, promise)| {
             let sizes = [input, output].map(|t| graph.tensor(t).bytes);
-            promise
-                .view_at
-                .is_some_and(|at| at != 0 || sizes[0] != sizes[1])
-        })
+            (promise.view_at).is_some_and(|at| at != 0 || sizes[0] != sizes[1])
+        });
+        views.map(|(input, output, _)| (input, output)).collect()
+    }
+
+    /// The same without one view.
+    pub fn without_view(&self, graph: &Graph<'_>, input: TensorId, output: TensorId) -> Self {
+        let mut pairs = self.pairs.clone();
+        if let Some(promise) = pairs.get_mut(&(input, output)) {
+            promise.view_at = None;
+            if *promise == nothing(graph, input, output) {
+                pairs.remove(&(input, output));
+            }
+        }
+        Self { pairs }
     }
 
     /// The promise of an operator that reads `input` and writes `output`.
@@ -306,6 +327,19 @@ impl<'r, 'a> Sharing<'r, 'a> {
             span.last = self.lifetimes.end;
         }
         span
+    }
+
+    pub(crate) fn graph(&self) -> &'r Graph<'a> {
+        self.graph
+    }
+
+    pub(crate) fn promises(&self) -> &'r Promises {
+        self.rules.promises
+    }
+
+    /// Whether a tensor's value is needed after the last operator.
+    pub(crate) fn is_read_at_end(&self, tensor: TensorId) -> bool {
+        self.is_read_at_end[tensor.index()]
     }
 
     fn bytes(&self, tensor: TensorId) -> u64 {

@@ -7,7 +7,7 @@ use crate::plan::Options;
 use crate::report::Report;
 use crate::scratch::{Request, Scratch};
 use crate::stored::{Setting, StoredPlan, Verdict};
-use crate::tflm::{self, ALIGNMENT};
+use crate::tflm::{self, ALIGNMENT, Simulation};
 
 /// One operator as the clock meets it.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
             kernels: options.kernels(),
         },
     );
-    let unplanned = tflm::simulate(graph, &lifetimes, &scratch, None)?;
+    let unplanned = without_plan(graph, options)?;
     let used = stored.simulation.as_ref().unwrap_or(&unplanned);
     let offsets = graph
         .tensors
@@ -145,6 +145,13 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         stored,
         report,
     })
+}
+
+/// What TFLM makes of the model without a plan of ours: with its operators where they were before.
+pub(crate) fn without_plan(graph: &Graph<'_>, options: &Options) -> Result<Simulation, Error> {
+    let original = graph.in_original_order();
+    let scratch = options.scratch_of(&original)?;
+    tflm::simulate(&original, &Lifetimes::of(&original)?, &scratch, None)
 }
 
 /// Sums of what is alive at each clock value from -1 to the end.

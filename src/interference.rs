@@ -69,6 +69,8 @@ pub struct Interference {
     pub nodes: Vec<Node>,
     /// Liveness bound in bytes: what is alive at one time, with as much of it shared as may be.
     pub bound: u64,
+    /// The clock at which so much is needed; `None` when the bound is the size of one buffer.
+    pub bound_clock: Option<i32>,
 }
 
 /// What the interference graph is built for.
@@ -185,7 +187,29 @@ impl Interference {
         Ok(Self {
             problem,
             nodes,
-            bound,
+            bound: bound.bytes,
+            bound_clock: bound.clock,
+        })
+    }
+
+    /// The graph with the lower bound of two: views of parts merged, or not. `rules.parts` does not count.
+    ///
+    /// # Errors
+    /// As [`Interference::build`].
+    pub fn with_least_bound(
+        graph: &Graph<'_>,
+        lifetimes: &Lifetimes,
+        rules: Rules<'_>,
+    ) -> Result<Self, Error> {
+        let with = |parts| Self::build(graph, lifetimes, Rules { parts, ..rules });
+        let whole = with(false)?;
+        if rules.promises.partial_views(graph).is_empty() {
+            return Ok(whole);
+        }
+        let parts = with(true)?;
+        Ok(match parts.bound < whole.bound {
+            true => parts,
+            false => whole,
         })
     }
 

@@ -21,8 +21,10 @@
 
 pub mod aliasing;
 pub mod check;
+pub mod compare;
 pub mod contract;
 pub mod error;
+pub mod explain;
 pub mod graph;
 pub mod inspect;
 pub mod interference;

@@ -19,7 +19,7 @@ use arenaplan_solver::{Limits, Planner};
 
 use self::scene::Scene;
 use self::search::Candidate;
-use crate::aliasing::{Level, Promises, Taken, taken};
+use crate::aliasing::{Level, Promises, special, taken};
 use crate::check;
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
@@ -278,10 +278,10 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         };
         let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
         let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
-        let has_partial_views = promises.iter().any(|p| p.has_partial_views(graph));
-        // There is a first level, if only one without promises.
-        let most = &promises[promises.len() - 1];
-        let scenes = scene::scenes(graph, options, &keep, most)?;
+        let has_partial_views = promises.iter().any(|p| !p.partial_views(graph).is_empty());
+        let views = promises.get(Level::Views as usize);
+        let most: Vec<&Promises> = views.into_iter().chain(promises.last()).collect();
+        let scenes = scene::scenes(graph, options, &keep, &most)?;
         let scene = &scenes[0];
         let unplanned = scene.simulate(None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
@@ -440,12 +440,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     /// Which kernels the plan depends on.
     fn describe_needs(&self, report: &mut Report, graph: &Graph<'_>) {
         let kernels = self.options.kernels();
-        let everywhere = Promises::of(graph, Target::Tflm, |_| true);
-        let is_kept = |t: &&Taken| {
-            let promise = everywhere.get(t.input, t.output);
-            promise.is_some_and(|p| p.view_at == Some(t.distance))
-        };
-        let special: Vec<_> = report.taken.iter().filter(|t| !is_kept(t)).collect();
+        let special = special(graph, &report.taken);
         if special.is_empty() {
             return;
         }

@@ -1,8 +1,9 @@
 //! The figures of one model, as the command line prints them and build scripts read them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::aliasing::{Level, Taken};
+use crate::aliasing::{Level, Promises, Taken, taken};
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Rules};
@@ -218,7 +219,13 @@ impl Report {
         stored: &Verdict,
         unplanned: &Simulation,
     ) -> Result<Self, Error> {
-        let sizes = Sizes::of(graph, lifetimes, scratch, &[])?;
+        let mut sizes = Sizes::of(graph, lifetimes, scratch, &[])?;
+        if let Cow::Owned(original) = graph.in_original_order() {
+            let scratch = options.scratch_of(&original)?;
+            let before = Sizes::of(&original, &Lifetimes::of(&original)?, &scratch, &[])?;
+            sizes.file_order_bound_bytes = before.file_order_bound_bytes;
+            sizes.file_order_bound_with_scratch_bytes = before.file_order_bound_with_scratch_bytes;
+        }
         let mut report = Self::new(graph, options, sizes);
         report.outcome = Outcome::AsStored;
         report.warnings = warnings(graph, lifetimes, scratch);
@@ -230,6 +237,10 @@ impl Report {
         match (&stored.plan, &stored.simulation) {
             (StoredPlan::Offsets(_), Some(simulation)) => {
                 report.tensors_planned = stored.tensors_planned();
+                if stored.is_right() {
+                    report.describe_sharing(graph, options, lifetimes, scratch, simulation)?;
+                    report.needs = stored.needs(graph, options);
+                }
                 report.planner = "stored".into();
                 report.describe_head(simulation, true);
             }
@@ -238,6 +249,34 @@ impl Report {
         report.optimal &= stored.faults.is_empty();
         report.finish(graph, scratch);
         Ok(report)
+    }
+
+    /// What the tensors of a right plan share, and the bounds for so much sharing.
+    fn describe_sharing(
+        &mut self,
+        graph: &Graph<'_>,
+        options: &Options,
+        lifetimes: &Lifetimes,
+        scratch: &Scratch,
+        simulation: &Simulation,
+    ) -> Result<(), Error> {
+        let promises = &Promises::allowed(graph, options);
+        let alone = Rules {
+            align: options.align,
+            promises,
+            ..Rules::tensors_alone()
+        };
+        let all = Rules {
+            online: Some(scratch),
+            ..alone
+        };
+        let bound = |rules| {
+            Interference::with_least_bound(graph, lifetimes, rules).map(|found| found.bound)
+        };
+        self.sizes.bound_bytes = bound(alone)?;
+        self.sizes.bound_with_scratch_bytes = bound(all)?;
+        self.taken = taken(graph, promises, |t| simulation.tensor(t).map(|p| p.offset));
+        Ok(())
     }
 
     pub(crate) fn describe_head(&mut self, simulation: &Simulation, planned: bool) {

@@ -9,10 +9,12 @@
 //! overlap     also outputs that run behind their input
 //! ```
 
-use crate::aliasing::Level;
+use crate::aliasing::{Level, Promises};
 use crate::error::Error;
-use crate::plan::{Options, plan};
-use crate::report::Report;
+use crate::graph::Graph;
+use crate::model::Model;
+use crate::plan::{Options, Planned, plan};
+use crate::target::Target;
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,9 +72,35 @@ impl Step {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Report)>, Error> {
-    let steps = Step::up_to(options).into_iter();
-    steps
-        .map(|step| Ok((step, plan(bytes, &step.options(options))?.report)))
-        .collect()
+pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Planned)>, Error> {
+    let steps = Step::up_to(options);
+    let planned = plan_steps(bytes, options, &steps)?;
+    Ok(steps.into_iter().zip(planned).collect())
+}
+
+/// Plans a model up to each of `steps`. A level that promises nothing more than the one before it is not planned again.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_steps(bytes: &[u8], options: &Options, steps: &[Step]) -> Result<Vec<Planned>, Error> {
+    let mut all: Vec<Planned> = Vec::with_capacity(steps.len());
+    let mut before: Option<(Target, bool, Promises)> = None;
+    for step in steps {
+        let part = step.options(options);
+        let graph = Graph::read(Model::parse(bytes)?)?;
+        let promises = Promises::allowed(&graph, &part);
+        let kernels = match promises.is_empty() {
+            true => Target::Tflm,
+            false => part.kernels(),
+        };
+        let same = Some((kernels, part.reorder, promises));
+        let mut planned = match all.last() {
+            Some(last) if same == before => last.clone(),
+            _ => plan(bytes, &part)?,
+        };
+        planned.report.level = part.level();
+        all.push(planned);
+        before = same;
+    }
+    Ok(all)
 }

@@ -2,10 +2,11 @@
 
 use arenaplan_schema::{patch, view};
 
-use crate::aliasing::Level;
+use crate::aliasing::{Level, Promises, special, taken};
 use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::lifetimes::Lifetimes;
+use crate::plan::Options;
 use crate::scratch::Scratch;
 use crate::target::Target;
 use crate::tflm::{self, Simulation};
@@ -189,6 +190,18 @@ impl Verdict {
             .as_ref()
             .filter(|_| self.is_right())
             .map(|s| s.head)
+    }
+
+    /// The kernels of `options`, in words, when the plan is right and some others would compute wrong numbers with it.
+    pub fn needs(&self, graph: &Graph<'_>, options: &Options) -> Option<String> {
+        if options.kernels() == Target::Tflm {
+            return None;
+        }
+        let simulation = self.simulation.as_ref().filter(|_| self.is_right())?;
+        let promises = Promises::allowed(graph, options);
+        let taken = taken(graph, &promises, |t| simulation.tensor(t).map(|p| p.offset));
+        let is_special = !special(graph, &taken).is_empty();
+        is_special.then(|| options.kernels().kernels().into())
     }
 
     /// How many tensors have an offset.

@@ -248,6 +248,45 @@ fn inspect_in_every_format() {
     );
 }
 
+/// A plan that lays outputs over inputs: the kernels that it needs are named wherever it is looked at.
+#[test]
+fn plans_for_certain_kernels() {
+    let folder = workplace(&["dscnn_int8"]);
+    let args = ["plan", "dscnn_int8.tflite", "-o", "out.tflite"];
+    let said = run(
+        folder.path(),
+        &[&args[..], &["--target", "tflm-reference"]].concat(),
+    );
+    assert!(said.starts_with("status: 0"), "{said}");
+    let verify = ["verify", "out.tflite"];
+    insta::assert_snapshot!("kernels_verify", run(folder.path(), &verify));
+    let json = run(
+        folder.path(),
+        &[&verify[..], &["--format", "json"]].concat(),
+    );
+    assert!(
+        json.contains("\"needs\": \"TFLM's reference kernels\""),
+        "{json}"
+    );
+    let others = run(
+        folder.path(),
+        &[&verify[..], &["--target", "tflm"]].concat(),
+    );
+    assert!(
+        others.starts_with("status: 1") && others.contains("the plan is WRONG"),
+        "{others}"
+    );
+    let inspect = ["inspect", "out.tflite"];
+    insta::assert_snapshot!("kernels_inspect", run(folder.path(), &inspect));
+    let json = run(
+        folder.path(),
+        &[&inspect[..], &["--format", "json"]].concat(),
+    );
+    let start = json.find("  \"why\"").unwrap_or_else(|| panic!("{json}"));
+    let end = json.find("  \"peak\"").unwrap_or_else(|| panic!("{json}"));
+    insta::assert_snapshot!("kernels_inspect_why", &json[start..end]);
+}
+
 #[test]
 fn wrong_calls() {
     let folder = workplace(&["unet_int8", "diamond_a_int8"]);

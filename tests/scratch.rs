@@ -330,10 +330,11 @@ fn a_scratch_file_goes_before_the_library() {
 fn what_cmsis_nn_keeps_in_the_tail() {
     let tails = |line: &str| {
         with_graph(line, |graph| {
-            let reference = tail_bytes(graph, Width::Bits32).bytes;
+            let reference = tail_bytes(graph, Width::Bits32).bytes.cast_signed();
             [Core::Plain, Core::Dsp, Core::Mve].map(|core| {
                 let scratch = Scratch::of(Library::CmsisNn(core), graph);
-                tail_bytes_with(graph, &scratch, Width::Bits32).bytes - reference
+                let tail = tail_bytes_with(graph, &scratch, Width::Bits32).bytes;
+                tail.cast_signed() - reference
             })
         })
     };
@@ -343,6 +344,15 @@ fn what_cmsis_nn_keeps_in_the_tail() {
     // Sums for 4 filters.
     let line = "SVDF i8:2,8/1 i8:4,8/1! i16:4,3/1! i32:2/1! i16:2,12/1~ > i8:2,2/1 rank=2";
     assert_eq!(tails(line), [0, 0, 16]);
+    // No multiplier and shift for each of 8 channels where they are floats.
+    let filter = format!("f32:1,3,3,8! > f32:1,8,8,8 {SAME}");
+    let line = format!("DEPTHWISE_CONV_2D f32:1,8,8,8 {filter} depth_multiplier=1");
+    assert_eq!(tails(&line), [-64; 3]);
+    let line = format!("CONV_2D f32:1,8,8,4 f32:8,3,3,4! > f32:1,8,8,8 {SAME}");
+    assert_eq!(tails(&line), [-64; 3]);
+    // With 16 bits they are needed. A handle of scratch memory fits into the rounding.
+    let line = format!("CONV_2D i16:1,8,8,4/1 i8:8,3,3,4/8! > i16:1,8,8,8/1 {SAME}");
+    assert_eq!(tails(&line), [0; 3]);
 }
 
 #[test]

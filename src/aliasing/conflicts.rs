@@ -47,6 +47,15 @@ impl Item {
     }
 }
 
+/// A lower bound of all placements, and what gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// The bound.
+    pub(crate) bytes: u64,
+    /// The moment at which so much is needed; `None` when only one buffer is as large.
+    pub(crate) clock: Option<i32>,
+}
+
 impl Sharing<'_, '_> {
     /// The buffer for a block: as large as all its tensors together, in use while any of them is.
     pub(crate) fn buffer(&self, block: &Block) -> Buffer {
@@ -163,10 +172,13 @@ impl Sharing<'_, '_> {
 
     /// Bytes that no placement is below: at the start of each operator what is alive, with outputs running into inputs as
     /// far as they may. Inputs are apart from each other, and outputs too, so that no byte is saved twice.
-    pub(crate) fn bound(&self, nodes: &[Node], buffers: &[Buffer]) -> u64 {
+    pub(crate) fn bound(&self, nodes: &[Node], buffers: &[Buffer]) -> Bound {
         let items = self.items(nodes, buffers);
         let mut alive: Vec<Item> = Vec::new();
-        let mut bound = buffers.iter().map(|b| b.size).max().unwrap_or(0);
+        let mut bound = Bound {
+            bytes: buffers.iter().map(|b| b.size).max().unwrap_or(0),
+            clock: None,
+        };
         let mut next = 0;
         while let Some(&Item {
             span: Span { first: now, .. },
@@ -179,8 +191,16 @@ impl Sharing<'_, '_> {
                 next += 1;
             }
             let bytes = self.covered(&mut alive, nodes);
-            if bytes > bound {
-                bound = bound.max(bytes - self.shared(&alive, now));
+            // A moment that needs no less than the largest buffer says more than that.
+            let least = bound.bytes + u64::from(bound.clock.is_some());
+            if bytes >= least {
+                let bytes = bytes - self.shared(&alive, now);
+                if bytes >= least {
+                    bound = Bound {
+                        bytes,
+                        clock: Some(now),
+                    };
+                }
             }
         }
         bound

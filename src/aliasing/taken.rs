@@ -2,6 +2,7 @@
 
 use super::{Level, Promises};
 use crate::graph::{Graph, OpId, TensorId};
+use crate::target::Target;
 
 /// How two tensors of one operator share bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,4 +86,14 @@ pub fn taken(
         }
     }
     found
+}
+
+/// Those of `taken` that not every kernel library keeps: a layout that has some is right with certain kernels only.
+pub fn special<'t>(graph: &Graph<'_>, taken: &'t [Taken]) -> Vec<&'t Taken> {
+    let everywhere = Promises::of(graph, Target::Tflm, |_| true);
+    let is_kept = |t: &&Taken| {
+        let promise = everywhere.get(t.input, t.output);
+        promise.is_some_and(|p| p.view_at == Some(t.distance))
+    };
+    taken.iter().filter(|t| !is_kept(t)).collect()
 }

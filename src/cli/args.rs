@@ -30,6 +30,8 @@ pub(super) enum Command {
     Strip(StripArgs),
     /// Place the buffers of a problem in MiniMalloc's CSV form
     Solve(SolveArgs),
+    /// Plan models for several targets, step by step, and compare what each saves
+    Compare(CompareArgs),
 }
 
 /// What to work on.
@@ -83,16 +85,9 @@ impl SearchArgs {
     }
 }
 
-/// How the device side looks.
+/// How tensors may lie.
 #[derive(Debug, Args)]
-pub(super) struct DeviceArgs {
-    /// The kernels that run the model [default: tflm; for a file with a plan, what it was made for]
-    ///
-    /// tflm: any; tflm-reference: TFLM's own portable ones; tflm-cmsis-nn: CMSIS-NN on any Cortex-M, or -plain, -dsp, -mve
-    /// for cores without extension, with DSP, with vectors; tflm-esp-nn: ESP-NN on any chip, or -generic, -s3, -p4. A plan
-    /// for other kernels than those on the device computes wrong numbers.
-    #[arg(long, value_name = "TARGET")]
-    pub(super) target: Option<Target>,
+pub(super) struct LayoutArgs {
     /// How much tensors may share bytes: none, views, in-place, overlap [default: what the target's kernels promise]
     ///
     /// none: tensors in use at once share nothing; views: a copy may lie on what it copies; in-place: an output may start
@@ -109,6 +104,20 @@ pub(super) struct DeviceArgs {
     /// starts a comment. One model at a time.
     #[arg(long, value_name = "FILE")]
     pub(super) scratch: Option<PathBuf>,
+}
+
+/// How the device side looks.
+#[derive(Debug, Args)]
+pub(super) struct DeviceArgs {
+    /// The kernels that run the model [default: tflm; for a file with a plan, what it was made for]
+    ///
+    /// tflm: any; tflm-reference: TFLM's own portable ones; tflm-cmsis-nn: CMSIS-NN on any Cortex-M, or -plain, -dsp, -mve
+    /// for cores without extension, with DSP, with vectors; tflm-esp-nn: ESP-NN on any chip, or -generic, -s3, -p4. A plan
+    /// for other kernels than those on the device computes wrong numbers.
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<Target>,
+    #[command(flatten)]
+    pub(super) layout: LayoutArgs,
     /// Width of the device's pointers, for the estimate of the tail
     #[arg(long, value_enum, default_value_t = Bits::B32)]
     pub(super) bits: Bits,
@@ -161,6 +170,25 @@ pub(super) enum Choice {
     No,
 }
 
+/// What a plan may change.
+#[derive(Debug, Args)]
+pub(super) struct FreedomArgs {
+    /// Whether operators may be put into another order that needs less memory
+    #[arg(long, value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
+    pub(super) reorder: Choice,
+    /// Keep the inputs' values until the end of an invoke
+    #[arg(long)]
+    pub(super) keep_inputs: bool,
+    /// Keep tensors' values until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX; models
+    /// come before this list, or after --)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    pub(super) keep: Vec<String>,
+    /// Leave tensors to the device's planner (name, INDEX, or SUBGRAPH:INDEX; models
+    /// come before this list, or after --)
+    #[arg(long, value_name = "TENSOR", num_args = 1..)]
+    pub(super) online: Vec<String>,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
@@ -177,23 +205,11 @@ pub(super) struct PlanArgs {
     pub(super) device: DeviceArgs,
     #[command(flatten)]
     pub(super) search: SearchArgs,
-    /// Whether operators may be put into another order that needs less memory
-    #[arg(long, value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
-    pub(super) reorder: Choice,
     /// Fail a model whose arena is larger than this, and do not write it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) arena_limit: Option<u64>,
-    /// Keep the inputs' values until the end of an invoke
-    #[arg(long)]
-    pub(super) keep_inputs: bool,
-    /// Keep tensors' values until the end of an invoke (name, INDEX, or SUBGRAPH:INDEX; models
-    /// come before this list, or after --)
-    #[arg(long, value_name = "TENSOR", num_args = 1..)]
-    pub(super) keep: Vec<String>,
-    /// Leave tensors to the device's planner (name, INDEX, or SUBGRAPH:INDEX; models
-    /// come before this list, or after --)
-    #[arg(long, value_name = "TENSOR", num_args = 1..)]
-    pub(super) online: Vec<String>,
+    #[command(flatten)]
+    pub(super) freedom: FreedomArgs,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
@@ -281,6 +297,38 @@ pub(super) struct SolveArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = SolveFormat::Text)]
     pub(super) format: SolveFormat,
+}
+
+/// How `compare` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CompareFormat {
+    /// For people: a row per model, the geometric means below
+    Text,
+    /// The same with a column for each figure, for spreadsheets
+    Csv,
+    /// One array, an object per model, the geometric means in the last one
+    Json,
+    /// The table for a page of documentation
+    Markdown,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    /// The kernels to plan for, as for `plan`; several in several flags, the order is that of the columns [default: tflm,
+    /// tflm-reference, tflm-cmsis-nn, tflm-esp-nn]
+    #[arg(long = "target", value_name = "TARGET")]
+    pub(super) targets: Vec<Target>,
+    #[command(flatten)]
+    pub(super) layout: LayoutArgs,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
+    #[command(flatten)]
+    pub(super) freedom: FreedomArgs,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    pub(super) format: CompareFormat,
 }
 
 /// Bytes, with an optional binary suffix: `65536`, `64K`, `64KiB`, `1MiB`.

@@ -3,12 +3,14 @@
 use serde::Serialize;
 
 use super::args::{Bits, InspectArgs, InspectFormat};
-use super::json::{self, Failure, ModelFigures};
+use super::json::{self, Failure, ModelFigures, Writer};
 use super::models;
 use super::plan::{about_scratch, for_file, options};
-use super::text::{Align, count, shortened, shown, table, thousands};
+use super::text::{Align, count, csv_cell, only_for, shortened, shown, table, thousands};
 use super::{Status, complain, each, print};
+use super::{explain_json, explain_text};
 use crate::aliasing::Promises;
+use crate::explain::{Explanation, explain};
 use crate::graph::{Graph, Storage, Tensor};
 use crate::inspect::{Inspection, inspect};
 use crate::interference::{Interference, Rules};
@@ -30,6 +32,8 @@ struct Detail {
     #[serde(flatten)]
     figures: ModelFigures,
     plan: &'static str,
+    written_by: Option<Writer>,
+    why: Option<explain_json::Why>,
     peak: PeakDetail,
     operator_list: Vec<OperatorDetail>,
     tensor_list: Vec<TensorDetail>,
@@ -77,18 +81,34 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
         let bytes = source.read()?;
         let options = for_file(&options, &args.device, &bytes);
         let graph = Graph::read(Model::parse(&bytes)?)?;
-        let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device))?;
+        let seen = inspect(&graph, &options).map_err(|e| about_scratch(e, &args.device.layout))?;
         for warning in &seen.report.warnings {
             complain(&format!("warning: {}: {warning}", source.name()));
         }
-        Ok(match args.format {
-            InspectFormat::Text => {
-                Shown::Text(words(&source.name(), &graph, &seen, args.device.bits))
+        let writer = Writer::of(&bytes).ok().flatten();
+        let why = match args.format {
+            InspectFormat::Text | InspectFormat::Json => {
+                // What cannot be planned can be looked at all the same.
+                explain(&bytes, &options).unwrap_or_else(|e| {
+                    complain(&format!("warning: {}: not planned: {e}", source.name()));
+                    None
+                })
             }
+            _ => None,
+        };
+        let about = About {
+            graph: &graph,
+            seen: &seen,
+            why: why.as_ref(),
+            writer,
+            bits: args.device.bits,
+        };
+        Ok(match args.format {
+            InspectFormat::Text => Shown::Text(about.words(&source.name())),
             InspectFormat::Csv => Shown::Text(csv(&source.path_text(), &graph, &seen)),
             InspectFormat::Dot => Shown::Text(dot(&graph, &seen, &options)?),
             InspectFormat::Json => {
-                let detail = detail(source.path_text(), &graph, &seen, args.device.bits);
+                let detail = about.detail(source.path_text());
                 Shown::Json(Box::new(detail))
             }
         })
@@ -148,171 +168,213 @@ fn span_of(seen: &Inspection, tensor: &Tensor<'_>) -> Option<Span> {
     (span != Span::UNTOUCHED).then_some(span)
 }
 
-fn detail(model: String, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> Detail {
-    let operator_list = seen.steps.iter().map(|step| {
-        let op = graph.operator(step.visit.operator);
-        OperatorDetail {
-            clock: step.visit.clock,
-            subgraph: op.id.subgraph,
-            index: op.id.index,
-            original_index: op.original,
-            name: op.name(),
-            live_bytes: step.live_bytes,
-            scratch_bytes: step.scratch_bytes,
-        }
-    });
-    let tensor_list = graph.tensors.iter().map(|t| {
-        let span = span_of(seen, t);
-        TensorDetail {
-            subgraph: t.subgraph,
-            index: t.index,
-            name: t.name.to_owned(),
-            ty: type_name(t),
-            shape: t.shape.clone(),
-            storage: storage_name(t.storage),
-            bytes: t.bytes,
-            first: span.map(|s| s.first),
-            last: span.map(|s| s.last),
-            offset: seen.offsets[t.id.index()],
-        }
-    });
-    Detail {
-        figures: ModelFigures::new(model, None, &seen.report, bits, None),
-        plan: plan_state(seen),
-        peak: PeakDetail {
-            clock: seen.peak.clock,
-            operator: seen.peak.operator.map(|o| graph.operator(o).label()),
-            bytes: seen.peak.bytes,
-            tensors: seen
-                .peak
-                .tensors
-                .iter()
-                .map(|&t| graph.tensor(t).label())
-                .collect(),
-            scratch: seen
-                .peak
-                .scratch
-                .iter()
-                .map(|r| {
-                    format!(
-                        "{} bytes of {}",
-                        r.bytes,
-                        graph.operator(r.operator).label()
-                    )
-                })
-                .collect(),
-        },
-        operator_list: operator_list.collect(),
-        tensor_list: tensor_list.collect(),
-    }
+/// One model, and all that is to be said of it.
+struct About<'m, 'a> {
+    graph: &'m Graph<'a>,
+    seen: &'m Inspection,
+    why: Option<&'m Explanation>,
+    writer: Option<Writer>,
+    bits: Bits,
 }
 
-fn words(name: &str, graph: &Graph<'_>, seen: &Inspection, bits: Bits) -> String {
-    let report = &seen.report;
-    let arena = bits.of(report);
-    let mut text = format!(
-        "{name}: {}, {}, {}\n\n",
-        count(report.subgraphs, "subgraph"),
-        count(report.operators, "operator"),
-        count(report.tensors, "tensor")
-    );
-    let columns = [
-        ("clock", Align::Right),
-        ("operator", Align::Left),
-        ("live bytes", Align::Right),
-        ("scratch", Align::Right),
-        ("", Align::Left),
-    ];
-    let most = seen
-        .steps
-        .iter()
-        .map(|s| s.live_bytes + s.scratch_bytes)
-        .max()
-        .unwrap_or(0);
-    let rows: Vec<Vec<String>> = seen
-        .steps
-        .iter()
-        .map(|step| {
+impl About<'_, '_> {
+    fn detail(&self, model: String) -> Detail {
+        let &Self {
+            graph,
+            seen,
+            why,
+            bits,
+            ..
+        } = self;
+        let operator_list = seen.steps.iter().map(|step| {
             let op = graph.operator(step.visit.operator);
-            let sum = step.live_bytes + step.scratch_bytes;
-            let bar = if most == 0 {
-                0
-            } else {
-                (sum * 30).div_ceil(most) as usize
-            };
-            let peak = if sum == seen.peak.bytes { " peak" } else { "" };
-            vec![
-                step.visit.clock.to_string(),
-                format!("{}{}", "  ".repeat(step.visit.depth as usize), op.label()),
-                thousands(step.live_bytes),
-                if step.scratch_bytes == 0 {
-                    String::new()
+            OperatorDetail {
+                clock: step.visit.clock,
+                subgraph: op.id.subgraph,
+                index: op.id.index,
+                original_index: op.original,
+                name: op.name(),
+                live_bytes: step.live_bytes,
+                scratch_bytes: step.scratch_bytes,
+            }
+        });
+        let tensor_list = graph.tensors.iter().map(|t| {
+            let span = span_of(seen, t);
+            TensorDetail {
+                subgraph: t.subgraph,
+                index: t.index,
+                name: t.name.to_owned(),
+                ty: type_name(t),
+                shape: t.shape.clone(),
+                storage: storage_name(t.storage),
+                bytes: t.bytes,
+                first: span.map(|s| s.first),
+                last: span.map(|s| s.last),
+                offset: seen.offsets[t.id.index()],
+            }
+        });
+        Detail {
+            figures: ModelFigures::new(model, None, &seen.report, bits, None),
+            plan: plan_state(seen),
+            written_by: self.writer.clone(),
+            why: why.map(|why| explain_json::Why::new(graph, why)),
+            peak: PeakDetail {
+                clock: seen.peak.clock,
+                operator: seen.peak.operator.map(|o| graph.operator(o).label()),
+                bytes: seen.peak.bytes,
+                tensors: seen
+                    .peak
+                    .tensors
+                    .iter()
+                    .map(|&t| graph.tensor(t).label())
+                    .collect(),
+                scratch: seen
+                    .peak
+                    .scratch
+                    .iter()
+                    .map(|r| {
+                        format!(
+                            "{} bytes of {}",
+                            r.bytes,
+                            graph.operator(r.operator).label()
+                        )
+                    })
+                    .collect(),
+            },
+            operator_list: operator_list.collect(),
+            tensor_list: tensor_list.collect(),
+        }
+    }
+
+    fn words(&self, name: &str) -> String {
+        let &Self {
+            graph,
+            seen,
+            why,
+            bits,
+            ..
+        } = self;
+        let report = &seen.report;
+        let arena = bits.of(report);
+        let mut text = format!(
+            "{name}: {}, {}, {}\n\n",
+            count(report.subgraphs, "subgraph"),
+            count(report.operators, "operator"),
+            count(report.tensors, "tensor")
+        );
+        let columns = [
+            ("clock", Align::Right),
+            ("operator", Align::Left),
+            ("live bytes", Align::Right),
+            ("scratch", Align::Right),
+            ("", Align::Left),
+        ];
+        let most = seen
+            .steps
+            .iter()
+            .map(|s| s.live_bytes + s.scratch_bytes)
+            .max()
+            .unwrap_or(0);
+        let rows: Vec<Vec<String>> = seen
+            .steps
+            .iter()
+            .map(|step| {
+                let op = graph.operator(step.visit.operator);
+                let sum = step.live_bytes + step.scratch_bytes;
+                let bar = if most == 0 {
+                    0
                 } else {
-                    thousands(step.scratch_bytes)
-                },
-                format!("{}{peak}", "#".repeat(bar)),
-            ]
-        })
-        .collect();
-    text.push_str(&table(&columns, &rows));
-    let place = match seen.peak.operator {
-        Some(op) => format!(
-            "at {} (clock {})",
-            graph.operator(op).label(),
-            seen.peak.clock
-        ),
-        None => "before the first operator".into(),
-    };
-    text.push_str(&format!(
-        "\npeak: {} bytes {place}, set by\n",
-        thousands(seen.peak.bytes)
-    ));
-    for &t in &seen.peak.tensors {
-        let tensor = graph.tensor(t);
-        let span = seen.lifetimes.tensor(t);
+                    (sum * 30).div_ceil(most) as usize
+                };
+                let peak = if sum == seen.peak.bytes { " peak" } else { "" };
+                vec![
+                    step.visit.clock.to_string(),
+                    format!("{}{}", "  ".repeat(step.visit.depth as usize), op.label()),
+                    thousands(step.live_bytes),
+                    if step.scratch_bytes == 0 {
+                        String::new()
+                    } else {
+                        thousands(step.scratch_bytes)
+                    },
+                    format!("{}{peak}", "#".repeat(bar)),
+                ]
+            })
+            .collect();
+        text.push_str(&table(&columns, &rows));
+        let place = match seen.peak.operator {
+            Some(op) => format!(
+                "at {} (clock {})",
+                graph.operator(op).label(),
+                seen.peak.clock
+            ),
+            None => "before the first operator".into(),
+        };
         text.push_str(&format!(
-            "  {:>12}  {}  {} {:?}, alive {}..={}\n",
-            thousands(tensor.bytes.next_multiple_of(ALIGNMENT)),
-            tensor.label(),
-            type_name(tensor),
-            tensor.shape,
-            span.first,
-            span.last
+            "\npeak, nothing shared: {} bytes {place}, set by\n",
+            thousands(seen.peak.bytes)
         ));
+        for &t in &seen.peak.tensors {
+            let tensor = graph.tensor(t);
+            let span = seen.lifetimes.tensor(t);
+            text.push_str(&format!(
+                "  {:>12}  {}  {} {:?}, alive {}..={}\n",
+                thousands(tensor.bytes.next_multiple_of(ALIGNMENT)),
+                tensor.label(),
+                type_name(tensor),
+                tensor.shape,
+                span.first,
+                span.last
+            ));
+        }
+        for request in &seen.peak.scratch {
+            text.push_str(&format!(
+                "  {:>12}  scratch memory of {}\n",
+                thousands(request.bytes.next_multiple_of(ALIGNMENT)),
+                graph.operator(request.operator).label()
+            ));
+        }
+        text.push_str(&format!("\n{}", tensor_table(graph, seen)));
+        let mut line = |what: &str, bytes: u64| {
+            text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
+        };
+        line("\nall tensors without reuse", report.sizes.sum_bytes);
+        line(
+            "liveness bound, nothing shared",
+            report.sizes.file_order_bound_bytes,
+        );
+        if report.sizes.bound_bytes != report.sizes.file_order_bound_bytes {
+            line("liveness bound, as far as shared", report.sizes.bound_bytes);
+        }
+        line(
+            "liveness bound with scratch",
+            report.sizes.bound_with_scratch_bytes,
+        );
+        line("head by TFLM's own planner", report.greedy_head_bytes);
+        match plan_state(seen) {
+            "none" => {}
+            state => line(
+                &format!("head with the stored plan ({state})"),
+                report.head_bytes,
+            ),
+        }
+        line("tail, estimated", arena.tail_bytes);
+        line("above it while TFLM plans", arena.planning_bytes);
+        line("arena to reserve", arena.arena_bytes);
+        if let Some(writer) = &self.writer {
+            text.push_str(&format!("the stored plan: {writer}\n"));
+        }
+        if let Some(kernels) = &report.needs {
+            text.push_str(&format!("{}\n", only_for(kernels)));
+        }
+        for fault in &seen.stored.faults {
+            text.push_str(&format!("the stored plan is wrong: {fault}\n"));
+        }
+        if let Some(why) = why {
+            text.push_str(&format!("\n{}", explain_text::words(graph, why)));
+        }
+        text.push('\n');
+        text
     }
-    for request in &seen.peak.scratch {
-        text.push_str(&format!(
-            "  {:>12}  scratch memory of {}\n",
-            thousands(request.bytes.next_multiple_of(ALIGNMENT)),
-            graph.operator(request.operator).label()
-        ));
-    }
-    text.push_str(&format!("\n{}", tensor_table(graph, seen)));
-    let mut line = |what: &str, bytes: u64| {
-        text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
-    };
-    line("\nall tensors without reuse", report.sizes.sum_bytes);
-    line("liveness bound, tensors", report.sizes.bound_bytes);
-    line(
-        "liveness bound with scratch",
-        report.sizes.bound_with_scratch_bytes,
-    );
-    line("head by TFLM's own planner", report.greedy_head_bytes);
-    match plan_state(seen) {
-        "none" => {}
-        state => line(
-            &format!("head with the stored plan ({state})"),
-            report.head_bytes,
-        ),
-    }
-    line("tail, estimated", arena.tail_bytes);
-    line("above it while TFLM plans", arena.planning_bytes);
-    line("arena to reserve", arena.arena_bytes);
-    for fault in &seen.stored.faults {
-        text.push_str(&format!("the stored plan is wrong: {fault}\n"));
-    }
-    text.push('\n');
-    text
 }
 
 /// Every tensor that is not a constant: what it is, when it is alive, and where TFLM puts it.
@@ -384,24 +446,15 @@ fn csv(name: &str, graph: &Graph<'_>, seen: &Inspection) -> String {
     text
 }
 
-/// A cell by RFC 4180: quoted when it needs to be.
-fn csv_cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
 fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Result<String> {
-    let promises = Promises::of(graph, options.kernels(), |t| graph.tensor(t).is_planned());
+    let promises = Promises::allowed(graph, options);
     let rules = Rules {
         align: options.align,
         granule: ALIGNMENT,
         online: Some(&seen.scratch),
         keep: &[],
         others: &[],
-        promises: &promises.up_to(options.level(), graph),
+        promises: &promises,
         parts: true,
     };
     Ok(Interference::build(graph, &seen.lifetimes, rules)?.to_dot(graph))

@@ -1,8 +1,12 @@
 //! The JSON objects that `plan` and `inspect` print, one per model.
 
+use std::fmt;
+
+use arenaplan_schema::patch::{self, PatchError};
 use serde::Serialize;
 
 use super::args::Bits;
+use super::text::shown;
 use crate::report::{LibraryHead, Outcome, Report};
 
 /// The version of the tool, for every object.
@@ -143,4 +147,40 @@ impl ModelFigures {
 /// One JSON array over all inputs, with a line break at the end.
 pub(super) fn array<T: Serialize>(items: &[T]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(items)? + "\n")
+}
+
+/// Who wrote a plan, when that was this tool.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Writer {
+    version: String,
+    target: String,
+    options: String,
+}
+
+impl Writer {
+    /// The writer of the plan in a file.
+    pub(super) fn of(bytes: &[u8]) -> Result<Option<Self>, PatchError> {
+        let provenance = patch::inspect_provenance(bytes)?;
+        Ok(provenance.map(|p| Self {
+            version: p.stamp.tool_version,
+            target: p.stamp.target,
+            options: p.stamp.options,
+        }))
+    }
+}
+
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = match &self.options[..] {
+            "" => "default options",
+            options => options,
+        };
+        write!(
+            f,
+            "written by arenaplan {} for target {} ({})",
+            shown(&self.version),
+            shown(&self.target),
+            shown(options)
+        )
+    }
 }

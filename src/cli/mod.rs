@@ -4,6 +4,9 @@
 //! (unreadable, unsupported, bad flags). With several inputs all are tried, and the worst status is the exit status.
 
 mod args;
+mod compare;
+mod explain_json;
+mod explain_text;
 mod inspect;
 mod json;
 mod models;
@@ -62,6 +65,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Strip(args) => strip::run(&args),
         Command::Solve(args) => solve::run(&args),
+        Command::Compare(args) => compare::run(&args),
     };
     match result {
         Ok(status) => status.into(),

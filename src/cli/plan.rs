@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::args::{Choice, DeviceArgs, Format, PlanArgs};
+use super::args::{Choice, DeviceArgs, Format, FreedomArgs, LayoutArgs, PlanArgs, SearchArgs};
 use super::json::{self, Failure, ModelFigures};
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
@@ -51,13 +51,8 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
         }
     };
     let options = Options {
-        solver: args.search.solver,
-        limits: args.search.limits(),
-        keep_inputs: args.keep_inputs,
-        keep: args.keep.clone(),
-        online: args.online.clone(),
-        reorder: args.reorder == Choice::Yes,
-        ..options(&args.device, &found)?
+        target: args.device.target.unwrap_or(Target::Tflm),
+        ..planning(&args.device.layout, &args.search, &args.freedom, &found)?
     };
     let (results, mut status) = each(&found, |i, source| {
         let row = one(args, &options, source, destinations.as_ref().map(|d| &d[i]))?;
@@ -109,9 +104,34 @@ fn item(result: Result<Row, Failure>, args: &PlanArgs) -> Item {
     }
 }
 
+/// What the flags about planning say.
+pub(super) fn planning(
+    layout: &LayoutArgs,
+    search: &SearchArgs,
+    freedom: &FreedomArgs,
+    found: &Found,
+) -> anyhow::Result<Options> {
+    Ok(Options {
+        solver: search.solver,
+        limits: search.limits(),
+        keep_inputs: freedom.keep_inputs,
+        keep: freedom.keep.clone(),
+        online: freedom.online.clone(),
+        reorder: freedom.reorder == Choice::Yes,
+        ..laid_out(layout, found)?
+    })
+}
+
 /// What the flags about the device say.
 pub(super) fn options(device: &DeviceArgs, found: &Found) -> anyhow::Result<Options> {
-    let scratch = match &device.scratch {
+    Ok(Options {
+        target: device.target.unwrap_or(Target::Tflm),
+        ..laid_out(&device.layout, found)?
+    })
+}
+
+fn laid_out(layout: &LayoutArgs, found: &Found) -> anyhow::Result<Options> {
+    let scratch = match &layout.scratch {
         None => None,
         Some(_) if found.sources.len() > 1 => {
             bail!(
@@ -125,9 +145,8 @@ pub(super) fn options(device: &DeviceArgs, found: &Found) -> anyhow::Result<Opti
         ),
     };
     Ok(Options {
-        target: device.target.unwrap_or(Target::Tflm),
-        alias: device.alias,
-        align: device.align,
+        alias: layout.alias,
+        align: layout.align,
         scratch,
         ..Options::default()
     })
@@ -147,8 +166,8 @@ pub(super) fn for_file(options: &Options, device: &DeviceArgs, bytes: &[u8]) -> 
 }
 
 /// Names the scratch file in an error about it.
-pub(super) fn about_scratch(error: Error, device: &DeviceArgs) -> anyhow::Error {
-    match (&error, &device.scratch) {
+pub(super) fn about_scratch(error: Error, layout: &LayoutArgs) -> anyhow::Error {
+    match (&error, &layout.scratch) {
         (Error::Scratch { .. }, Some(path)) => {
             let context = path.display().to_string();
             anyhow::Error::new(error).context(context)
@@ -164,7 +183,7 @@ fn one(
     destination: Option<&Destination>,
 ) -> anyhow::Result<Row> {
     let bytes = source.read()?;
-    let planned = plan(&bytes, options).map_err(|e| about_scratch(e, &args.device))?;
+    let planned = plan(&bytes, options).map_err(|e| about_scratch(e, &args.device.layout))?;
     let arena_bytes = args.device.bits.of(&planned.report).arena_bytes;
     let over = args.arena_limit.filter(|&limit| arena_bytes > limit);
     let mut output = None;

@@ -1,10 +1,8 @@
 //! What `arenaplan plan` tells people.
 
-use std::path::Path;
-
 use super::args::Bits;
 use super::plan::Row;
-use super::text::{Align, common_folder, count, percent, shown, table, thousands};
+use super::text::{Align, below, common_folder, count, only_for, percent, shown, table, thousands};
 use crate::report::Outcome;
 
 /// One model: a line per figure.
@@ -88,9 +86,7 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         }
     }
     if let Some(kernels) = &report.needs {
-        text.push_str(&format!(
-            "  ONLY for {kernels}: with others the model computes wrong numbers\n"
-        ));
+        text.push_str(&format!("  {}\n", only_for(kernels)));
     }
     if let Some(why) = report.explanation() {
         text.push_str(&format!("  {why}\n"));
@@ -122,22 +118,12 @@ pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
         ("", Align::Left),
     ];
     let folder = common_folder(rows.iter().map(|r| r.model.as_str()));
-    let name = |row: &Row| {
-        let path = Path::new(&row.model);
-        shown(
-            &path
-                .strip_prefix(&folder)
-                .unwrap_or(path)
-                .display()
-                .to_string(),
-        )
-    };
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             let report = &row.report;
             vec![
-                name(row),
+                below(&folder, &row.model),
                 thousands(report.before_head_bytes),
                 thousands(report.head_bytes),
                 percent(report.saving_percent()),

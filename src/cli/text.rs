@@ -22,6 +22,11 @@ pub(super) fn count(n: usize, what: &str) -> String {
     )
 }
 
+/// The warning about a plan that is right with some kernels only.
+pub(super) fn only_for(kernels: &str) -> String {
+    format!("ONLY for {kernels}: with others the model computes wrong numbers")
+}
+
 /// A name with its control characters escaped, those that turn the direction of writing included.
 pub(super) fn shown(name: &str) -> String {
     let is_control = |c: char| {
@@ -40,6 +45,13 @@ pub(super) fn shown(name: &str) -> String {
         .collect()
 }
 
+/// A path below `folder`, for people.
+pub(super) fn below(folder: &str, path: &str) -> String {
+    let path = Path::new(path);
+    let path = path.strip_prefix(folder).unwrap_or(path);
+    shown(&path.display().to_string())
+}
+
 /// The longest folder that all paths share; empty when there is none.
 pub(super) fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let mut folders = paths.map(|path| Path::new(path).parent().unwrap_or(Path::new("")));
@@ -52,6 +64,15 @@ pub(super) fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> String 
         same.map(|(a, _)| a).collect()
     });
     common.display().to_string()
+}
+
+/// A cell by RFC 4180: quoted when it needs to be.
+pub(super) fn csv_cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// How a column is set.

@@ -4,17 +4,17 @@ use arenaplan_schema::patch;
 use serde::Serialize;
 
 use super::args::{DeviceArgs, Format, VerifyArgs};
-use super::json::{self, Failure};
+use super::json::{self, Failure, Writer};
 use super::models::{self, Source};
 use super::plan::{about_scratch, for_file, options};
-use super::text::{count, shown, thousands};
+use super::text::{count, only_for, shown, thousands};
 use super::{Status, each, print};
 use crate::graph::Graph;
+use crate::inspect::without_plan;
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
 use crate::stored::{Setting, StoredPlan};
-use crate::tflm;
 
 /// What there is to say of a stored plan in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,19 +37,14 @@ struct Finding {
     plan: State,
     /// Who wrote it, when that was us.
     written_by: Option<Writer>,
+    /// The kernels without which the model computes wrong numbers; none when any will do.
+    needs: Option<String>,
     /// Operators are not where they were before the file was planned.
     reordered: bool,
     head_bytes: Option<u64>,
     greedy_head_bytes: u64,
     faults: Vec<String>,
     notes: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Writer {
-    version: String,
-    target: String,
-    options: String,
 }
 
 #[derive(Serialize)]
@@ -93,7 +88,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
     let graph = Graph::read(Model::parse(&bytes)?)?;
     let scratch = options
         .scratch_of(&graph)
-        .map_err(|e| about_scratch(e, device))?;
+        .map_err(|e| about_scratch(e, &device.layout))?;
     let lifetimes = Lifetimes::of(&graph)?;
     let verdict = StoredPlan::read(&graph).judged(
         &graph,
@@ -106,17 +101,14 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
         },
     );
     let mut notes = verdict.notes.clone();
-    let unplanned = tflm::simulate(&graph, &lifetimes, &scratch, None)?;
-    let written_by = match patch::inspect_provenance(&bytes) {
-        Ok(Some(p)) => {
-            notes.extend(patch::strip(&bytes).err().map(|e| e.to_string()));
-            Some(Writer {
-                version: p.stamp.tool_version,
-                target: p.stamp.target,
-                options: p.stamp.options,
-            })
+    let unplanned = without_plan(&graph, options)?;
+    let written_by = match Writer::of(&bytes) {
+        Ok(written_by) => {
+            if written_by.is_some() {
+                notes.extend(patch::strip(&bytes).err().map(|e| e.to_string()));
+            }
+            written_by
         }
-        Ok(None) => None,
         Err(e) => {
             notes.push(e.to_string());
             None
@@ -135,6 +127,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
             (false, _) => State::NothingToPlan,
         },
         written_by,
+        needs: verdict.needs(&graph, options),
         reordered: graph.is_reordered(),
         head_bytes: head,
         greedy_head_bytes: unplanned.head,
@@ -155,24 +148,17 @@ fn words(finding: &Finding) -> String {
         State::Right => format!("{name}: the plan is right, head {head}, {without} without it\n"),
         State::Wrong => format!("{name}: the plan is WRONG, head {head}, {without} without it\n"),
     };
-    if let Some(w) = &finding.written_by {
-        text.push_str(&format!(
-            "  written by arenaplan {} for target {} ({}{})\n",
-            w.version,
-            w.target,
-            if w.options.is_empty() {
-                "default options"
-            } else {
-                &w.options
-            },
-            if finding.reordered {
-                ", operators reordered"
-            } else {
-                ""
-            }
-        ));
+    if let Some(writer) = &finding.written_by {
+        let reordered = match finding.reordered {
+            true => ", operators reordered",
+            false => "",
+        };
+        text.push_str(&format!("  {writer}{reordered}\n"));
     } else if matches!(finding.plan, State::Right | State::Wrong) {
         text.push_str("  written by another tool\n");
+    }
+    if let Some(kernels) = &finding.needs {
+        text.push_str(&format!("  {}\n", only_for(kernels)));
     }
     for fault in &finding.faults {
         text.push_str(&format!("  wrong: {fault}\n"));

@@ -1,5 +1,6 @@
 //! The same graph with its operators in another order, and the order that a file had before this tool changed it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use arenaplan_schema::{patch, view};
@@ -34,6 +35,20 @@ impl<'a> Graph<'a> {
             subgraph.operators = moved.collect();
         }
         graph
+    }
+
+    /// The graph with its operators where they were before this tool planned the file.
+    pub fn in_original_order(&self) -> Cow<'_, Self> {
+        if !self.is_reordered() {
+            return Cow::Borrowed(self);
+        }
+        let order_of = |subgraph: &super::Subgraph<'_>| {
+            let mut order: Vec<&Operator<'_>> = subgraph.operators.iter().collect();
+            order.sort_by_key(|op| op.original);
+            order.iter().map(|op| op.id.index).collect()
+        };
+        let orders: Vec<Vec<u32>> = self.subgraphs.iter().map(order_of).collect();
+        Cow::Owned(self.reordered(&orders))
     }
 
     /// Whether operators are not where they were before this tool planned the file.

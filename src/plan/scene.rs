@@ -100,39 +100,34 @@ impl<'g, 'a> Scene<'g, 'a> {
 }
 
 /// The orders of operators that are worth a trial, the file's first: the one with the least peak with nothing shared, and
-/// those with the least peak if views are merged and outputs lie over inputs as `promises` allow.
+/// those with the least peak if views are merged and outputs lie over inputs as each of `promises` allows.
 pub(super) fn scenes<'g, 'a>(
     graph: &'g Graph<'a>,
     options: &Options,
     keep: &[TensorId],
-    promises: &Promises,
+    promises: &[&Promises],
 ) -> Result<Vec<Scene<'g, 'a>>, Error> {
     let mut file = Scene::of_file(graph, options)?;
     if !options.reorder {
         return Ok(vec![file]);
     }
     let mut objects = vec![Objects::of_tensors(graph)];
-    if !promises.is_empty() {
-        let rules = Rules {
-            align: options.align,
-            online: Some(file.first_scratch()),
-            keep,
-            promises,
-            ..Rules::tensors_alone()
-        };
-        let whole = objects_of(graph, &file.lifetimes, rules);
-        let parts = objects_of(
-            graph,
-            &file.lifetimes,
-            Rules {
-                parts: true,
-                ..rules
-            },
-        );
-        if parts != whole {
-            objects.push(parts);
+    // The highest level, and views alone: what is best with overlaps may leave other libraries no room.
+    for promises in promises.iter().rev() {
+        for parts in [true, false] {
+            let rules = Rules {
+                align: options.align,
+                online: Some(file.first_scratch()),
+                keep,
+                promises,
+                parts,
+                ..Rules::tensors_alone()
+            };
+            let shared = objects_of(graph, &file.lifetimes, rules);
+            if !objects.contains(&shared) {
+                objects.push(shared);
+            }
         }
-        objects.push(whole);
     }
     let mut schedules: Vec<Schedule> = Vec::new();
     for objects in &objects {

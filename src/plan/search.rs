@@ -4,11 +4,13 @@
 //! head found; what TFLM will make of each placement is simulated, and the independent checker has the last word. Of plans
 //! with equal heads the one that asks least of the device wins: less sharing, then the file's own order.
 
+use std::borrow::Cow;
+
 use arenaplan_solver::{Limits, Planner, Problem, Solution, Stop, solve_above};
 
 use super::Job;
 use super::scene::Scene;
-use crate::aliasing::Level;
+use crate::aliasing::{Level, Promises};
 use crate::check::{self, Tag, Violation};
 use crate::error::Error;
 use crate::graph::TensorId;
@@ -22,8 +24,11 @@ const OUT_OF_THE_WAY: u64 = 1 << 30;
 /// How often room for all libraries of a target is looked for.
 const ROOM_ROUNDS: usize = 10;
 
-/// Nodes of each of these searches.
-const ROOM_NODES: u64 = 4_000;
+/// Nodes of a search that is one of many.
+const BRIEF: u64 = 4_000;
+
+/// How many views are taken back on trial.
+const MAX_DROPPED: usize = 32;
 
 /// A plan with what TFLM makes of it.
 pub(super) struct Candidate {
@@ -49,12 +54,18 @@ impl Candidate {
 }
 
 /// A way to plan.
-struct Way {
+struct Way<'p> {
     scene: usize,
     level: Level,
     parts: bool,
+    /// One of many that are tried for a moment.
+    is_brief: bool,
+    promises: Cow<'p, Promises>,
     interference: Interference,
 }
+
+/// How much a plan shares, whether parts of tensors are merged, and whether operators are reordered.
+type Demand = (Level, bool, bool);
 
 /// What a placement has to leave room for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,11 +76,22 @@ enum Room {
     More,
 }
 
-impl Way {
+impl Way<'_> {
     /// What is asked of the device, least first.
-    fn demand(&self) -> (Level, bool, bool) {
+    fn demand(&self) -> Demand {
         (self.level, self.parts, self.scene > 0)
     }
+}
+
+/// The best plan so far, and what happened on the way there.
+#[derive(Default)]
+struct Best {
+    /// The plan, with what it asks of the device.
+    found: Option<(Candidate, Demand)>,
+    /// Why a plan was not right.
+    fault: Option<Error>,
+    /// Whether a time limit ended some search.
+    is_late: bool,
 }
 
 impl Job<'_, '_, '_> {
@@ -77,52 +99,84 @@ impl Job<'_, '_, '_> {
     pub(super) fn best_candidate(&self) -> Result<Candidate, Error> {
         let mut ways = self.ways()?;
         ways.sort_by_key(|w| (w.interference.bound, w.demand()));
-        let mut best: Option<(Candidate, (Level, bool, bool))> = None;
-        let mut fault = None;
-        let mut is_late = false;
-        // Bounds that the solver raised, by way.
-        let mut bounds: Vec<u64> = ways.iter().map(|w| w.interference.bound).collect();
-        for (way, bound) in ways.iter().zip(&mut bounds) {
-            if let Some((found, demand)) = &best {
-                let (least, head) = (way.interference.bound, found.head());
-                if least > head || least == head && way.demand() >= *demand {
-                    continue;
-                }
-            }
-            for candidate in self.tries(way)? {
-                is_late |= candidate.is_late;
-                *bound = candidate.bound.max(*bound);
-                let rank = |c: &Candidate, demand| {
-                    let heads: u64 = c.simulations.iter().map(|s| s.head).sum();
-                    (self.excess(c), c.head(), heads, demand)
-                };
-                let new = rank(&candidate, way.demand());
-                if best
-                    .as_ref()
-                    .is_some_and(|(b, demand)| rank(b, *demand) <= new)
-                {
-                    continue;
-                }
-                match self.check(&candidate) {
-                    Ok(()) => best = Some((candidate, way.demand())),
-                    Err(e @ (Error::TooManySteps { .. } | Error::Internal { .. })) => {
-                        return Err(e);
-                    }
-                    Err(e) => fault = fault.or(Some(e)),
-                }
-            }
+        let mut best = Best::default();
+        let mut least = u64::MAX;
+        for way in &ways {
+            least = least.min(self.try_way(way, &mut best)?);
         }
-        match best {
+        self.drop_views(&ways, &mut best)?;
+        match best.found {
             // Also what lost might have won with more time.
-            Some((best, _)) => Ok(Candidate {
-                is_late,
-                bound: bounds.into_iter().min().unwrap_or(0).min(best.head()),
-                ..best
+            Some((found, _)) => Ok(Candidate {
+                is_late: best.is_late,
+                bound: least.min(found.head()),
+                ..found
             }),
-            None => Err(fault.unwrap_or(Error::Internal {
+            None => Err(best.fault.unwrap_or(Error::Internal {
                 reason: "no planner gave an answer".into(),
             })),
         }
+    }
+
+    /// Plans one way, unless nothing can be won by it, and gives a height below which it has no plan.
+    fn try_way(&self, way: &Way<'_>, best: &mut Best) -> Result<u64, Error> {
+        let mut least = way.interference.bound;
+        if let Some((found, demand)) = &best.found {
+            let head = found.head();
+            let is_hopeless = least > head || least == head && way.demand() >= *demand;
+            if is_hopeless && self.excess(found) == 0 {
+                return Ok(least);
+            }
+        }
+        for candidate in self.tries(way)? {
+            best.is_late |= candidate.is_late;
+            least = candidate.bound.max(least);
+            let rank = |c: &Candidate, demand| {
+                let heads: u64 = c.simulations.iter().map(|s| s.head).sum();
+                (self.excess(c), c.head(), heads, demand)
+            };
+            let new = rank(&candidate, way.demand());
+            if (best.found.as_ref()).is_some_and(|(b, demand)| rank(b, *demand) <= new) {
+                continue;
+            }
+            match self.check(&candidate) {
+                Ok(()) => best.found = Some((candidate, way.demand())),
+                Err(e @ (Error::TooManySteps { .. } | Error::Internal { .. })) => return Err(e),
+                Err(e) => best.fault = best.fault.take().or(Some(e)),
+            }
+        }
+        Ok(least)
+    }
+
+    /// Takes views of parts back, one after the other, where that lowers the head: what is merged is also less free.
+    fn drop_views(&self, ways: &[Way<'_>], best: &mut Best) -> Result<(), Error> {
+        let Some((found, demand)) = &best.found else {
+            return Ok(());
+        };
+        let same = |w: &&Way<'_>| w.scene == found.scene && w.demand() == *demand;
+        let Some(way) = ways.iter().find(same).filter(|w| w.parts) else {
+            return Ok(());
+        };
+        let mut promises = way.promises.clone();
+        let parts = promises.partial_views(self.graph);
+        for (input, output) in parts.into_iter().take(MAX_DROPPED) {
+            let head = match &best.found {
+                Some((found, _)) if found.head() > way.interference.bound => found.head(),
+                _ => break,
+            };
+            let without = Cow::Owned(promises.without_view(self.graph, input, output));
+            let mut other = self.way(way.scene, way.level, true, without)?;
+            other.is_brief = true;
+            self.try_way(&other, best)?;
+            if best
+                .found
+                .as_ref()
+                .is_some_and(|(found, _)| found.head() < head)
+            {
+                promises = other.promises;
+            }
+        }
+        Ok(())
     }
 
     /// Bytes by which a plan's head is above what a library needs without a plan, the worst of all libraries but the
@@ -134,7 +188,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// All ways: each order with each level of sharing that adds something.
-    fn ways(&self) -> Result<Vec<Way>, Error> {
+    fn ways(&self) -> Result<Vec<Way<'_>>, Error> {
         let mut ways = Vec::new();
         for (scene, _) in self.scenes.iter().enumerate() {
             let mut before = None;
@@ -152,20 +206,32 @@ impl Job<'_, '_, '_> {
                     if parts && !self.has_partial_views {
                         continue;
                     }
-                    let rules = self.rules(scene, Level::ALL[k], parts);
-                    ways.push(Way {
-                        scene,
-                        level: Level::ALL[k],
-                        parts,
-                        interference: self.interference(scene, rules)?,
-                    });
+                    ways.push(self.way(scene, Level::ALL[k], parts, Cow::Borrowed(promises))?);
                 }
             }
         }
         Ok(ways)
     }
 
-    fn rules(&self, scene: usize, level: Level, parts: bool) -> Rules<'_> {
+    fn way<'p>(
+        &self,
+        scene: usize,
+        level: Level,
+        parts: bool,
+        promises: Cow<'p, Promises>,
+    ) -> Result<Way<'p>, Error> {
+        let rules = self.rules(scene, &promises, parts);
+        Ok(Way {
+            scene,
+            level,
+            parts,
+            is_brief: false,
+            interference: self.interference(scene, rules)?,
+            promises,
+        })
+    }
+
+    fn rules<'r>(&'r self, scene: usize, promises: &'r Promises, parts: bool) -> Rules<'r> {
         Rules {
             // Less makes a difference where tensors overlap, and is nothing that kernels were written for.
             align: self.options.align.max(tflm::ALIGNMENT),
@@ -173,7 +239,7 @@ impl Job<'_, '_, '_> {
             online: Some(self.scenes[scene].first_scratch()),
             keep: &self.keep,
             others: &[],
-            promises: &self.promises[level as usize],
+            promises,
             parts,
         }
     }
@@ -185,9 +251,9 @@ impl Job<'_, '_, '_> {
 
     /// Plans of one way: with room for scratch memory, and, where TFLM's own placing of it ends above the bound, in
     /// other ways.
-    fn tries(&self, way: &Way) -> Result<Vec<Candidate>, Error> {
+    fn tries(&self, way: &Way<'_>) -> Result<Vec<Candidate>, Error> {
         let scene = &self.scenes[way.scene];
-        let rules = self.rules(way.scene, way.level, way.parts);
+        let rules = self.rules(way.scene, &way.promises, way.parts);
         let bound = way.interference.bound;
         let mut tries = vec![self.solve(way, &way.interference, &[], Room::Least)?];
         let is_enough = |tries: &[Candidate]| {
@@ -216,9 +282,9 @@ impl Job<'_, '_, '_> {
 
     /// Where the best plan would need more than no plan with some library of the target, tries to lower that: all
     /// libraries' scratch memory gets room at once, each below what the library needs without a plan.
-    fn leave_room(&self, way: &Way, tries: &mut Vec<Candidate>) -> Result<(), Error> {
+    fn leave_room(&self, way: &Way<'_>, tries: &mut Vec<Candidate>) -> Result<(), Error> {
         let scene = &self.scenes[way.scene];
-        let rules = self.rules(way.scene, way.level, way.parts);
+        let rules = self.rules(way.scene, &way.promises, way.parts);
         let best = |tries: &[Candidate]| {
             let ranks = tries.iter().map(|c| (self.excess(c), c.head()));
             ranks.min().unwrap_or((0, 0))
@@ -269,7 +335,7 @@ impl Job<'_, '_, '_> {
     /// Places the nodes and simulates the plan; nodes with tensors in `above` go on top of all others.
     fn solve(
         &self,
-        way: &Way,
+        way: &Way<'_>,
         interference: &Interference,
         above: &[TensorId],
         room: Room,
@@ -284,7 +350,7 @@ impl Job<'_, '_, '_> {
                 .nodes
                 .iter()
                 .any(|n| matches!(n, Node::Merged(_)));
-        let solution = self.place(interference, &below, room)?;
+        let solution = self.place(interference, &below, way.is_brief || room == Room::More)?;
         let mut offsets = vec![-1; scene.graph.tensors.len()];
         for (&i, &offset) in below.iter().zip(&solution.placement.offsets) {
             self.set(&mut offsets, &interference.nodes[i], offset)?;
@@ -314,13 +380,12 @@ impl Job<'_, '_, '_> {
         &self,
         interference: &Interference,
         below: &[usize],
-        room: Room,
+        is_brief: bool,
     ) -> Result<Solution, Error> {
         let problem = &interference.problem;
         let (planner, mut limits) = (self.options.solver, self.limits());
-        if room == Room::More && limits.time.is_none() {
-            // One of many trials.
-            limits.nodes = Some(limits.nodes.unwrap_or(ROOM_NODES).min(ROOM_NODES));
+        if is_brief && limits.time.is_none() {
+            limits.nodes = Some(limits.nodes.unwrap_or(BRIEF).min(BRIEF));
         }
         if below.len() == problem.len() {
             return solve_above(problem, planner, interference.bound, &limits)

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod compare;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,10 @@ commands:
   schema --check   fail if the committed file is not what that would write
   bench [OPTION]   measure the planners and write doc/BENCHMARKS.md;
                    --help lists the options
+  compare [FOLDER] plan the models of a folder, ../shared/models unless told
+                   otherwise, for several targets and write doc/COMPARISON.md
+  compare --check [FOLDER]
+                   fail if the committed page is not what that would write
 
 environment:
   FLATC            the flatc to use; without it, one is built from xtask/flatc
@@ -27,6 +32,12 @@ fn main() -> ExitCode {
         ["schema"] => schema::run(&root(), schema::Mode::Write),
         ["schema", "--check"] => schema::run(&root(), schema::Mode::Check),
         ["bench", options @ ..] => bench::run(options),
+        ["compare"] => compare::run(compare::FOLDER, compare::Mode::Write),
+        ["compare", "--check"] => compare::run(compare::FOLDER, compare::Mode::Check),
+        ["compare", "--check", folder] => compare::run(folder, compare::Mode::Check),
+        ["compare", folder] if !folder.starts_with('-') => {
+            compare::run(folder, compare::Mode::Write)
+        }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -197,9 +197,19 @@ pub(super) fn buffers(
 ) -> Vec<u64> {
     let mut list = list(graph, op, width).unwrap_or_default();
     if let Library::CmsisNn(core) = library {
+        if matches!(op.code, Op::CONV_2D | Op::DEPTHWISE_CONV_2D) && !is_quantized(graph, op) {
+            // cmsis_nn/conv.cc, cmsis_nn/depthwise_conv.cc: multipliers and shifts only where they are used.
+            list.clear();
+        }
         list.extend(kept_sums(core, graph, op));
     }
     list
+}
+
+/// Whether an operator's first input has whole numbers of 8 or 16 bits.
+fn is_quantized(graph: &Graph<'_>, op: &Operator<'_>) -> bool {
+    let input = op.inputs.first().copied().flatten();
+    input.is_some_and(|t| matches!(graph.tensor(t).ty, Type::INT8 | Type::INT16))
 }
 
 fn list(graph: &Graph<'_>, op: &Operator<'_>, width: Width) -> Option<Vec<u64>> {
