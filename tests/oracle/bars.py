@@ -5,7 +5,7 @@ least peak over all orders of operators, each tensor in memory of its own, found
 """
 import math
 
-# model -> (without a plan, most with the plan `tflm`); the first is None where it is in TABLE or no matter.
+# model -> (without a plan, most with the plan `tflm`). Other models are judged by the second figure of TABLE.
 TFLM = {
     "vww_96_int8": (73_728, 55_296),
     "esphome_v1_alexa": (21_216, 14_208),
@@ -67,7 +67,7 @@ TABLE = {
 }
 # Geometric mean of the heads with the plan `tflm-reference`, in parts of TFLM's own, over the models of TABLE.
 MEAN = 0.72
-MEAN_OF = 31        # models of TABLE that the wheel runs; fewer than that are reported, not judged by less
+MEAN_OF = 31        # models of TABLE that the wheel runs; where a folder has fewer, the mean is not judged
 
 
 def above(head, most, plan):
@@ -79,8 +79,8 @@ def above(head, most, plan):
 
 
 def check_bars(found, bar):
-    """Judges `found`: model -> {name of the plan: (head without a plan, head with it, figures of arenaplan)}. `bar` is given
-    each bar's name, the text of what was missed or None, and a note."""
+    """Judges `found`: model -> {name of the plan: (head without a plan, head with it, figures of arenaplan)}. `bar` is
+    given each bar's name, the text of what was missed or None, and a note."""
     for model, plans in sorted(found.items()):
         if "tflm" in plans:
             before, head, plan = plans["tflm"]

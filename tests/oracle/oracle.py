@@ -15,10 +15,10 @@ it is without a plan, planned with `arenaplan plan`, and run again:
 7. with `--keep-inputs`, inputs set once give the outputs of inputs set before every invoke;
 8. real models end at the liveness bound that their README gives, or, with scratch on top of it, not above no plan.
 
-The same, but for 6 to 8, with each of `PLANS`: other kernels, more or less that tensors may share. Where tensors share bytes
-that not every kernel library leaves alone, results of single operators are compared too (`prefixes.py`). Inputs are noise and
-other signals, with a seed for each invoke; models whose outputs do not vary over them are named, since equality proves little
-there, and all of their operators are compared.
+The same, but for 6 and 8, with each of `PLANS`: other kernels, more or less that tensors may share. Where tensors share
+bytes that not every kernel library leaves alone, results of single operators are compared too (`prefixes.py`). Inputs are
+noise and other signals, with a seed for each invoke; models whose outputs do not vary over them are named, since equality
+proves little there, and all of their operators are compared.
 
 A model that TFLM does not run is listed with the reason; arenaplan must plan it or refuse it, not crash. Files in a
 `malformed` folder beside a models folder must be refused or handled by every subcommand, without a crash.

@@ -485,7 +485,8 @@ def pack(g):
     if x is None:
         return False
     shape = g.shape(x)
-    fit = [t for t in g.values if g.kinds[t] == g.kinds[x] and g.quantization[t] == g.quantization[x] and g.shape(t) == shape]
+    fit = [t for t in g.values if g.kinds[t] == g.kinds[x] and g.quantization[t] == g.quantization[x]
+           and g.shape(t) == shape]
     inputs = [g.random.choice(fit) for _ in range(g.pick(2, 2, 3))]
     axis = g.random.randint(0, len(shape))
     out = [*shape[:axis], len(inputs), *shape[axis:]]
@@ -595,7 +596,7 @@ def build(seed):
     while len(g.operators) < wanted and tries < 300:
         g.random.choice(MAKERS)(g)
         tries += 1
-    made = [t for t in range(len(g.tensors)) if g.tensors[t].buffer == 0 and not g.tensors[t].isVariable and t not in inputs]
+    made = [k for k, t in enumerate(g.tensors) if t.buffer == 0 and not t.isVariable and k not in inputs]
     # What nobody reads is a result, as a rule; some are read and results, too.
     outputs = [t for t in made if g.random.random() < (0.05 if t in g.readers else g.kept)]
     outputs = outputs if made[-1] in outputs else outputs + made[-1:]
