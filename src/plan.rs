@@ -199,13 +199,13 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
             if let StoredPlan::Offsets(offsets) = &foreign.plan {
-                job.describe_libraries(&mut report, &file.simulate(Some(offsets))?);
+                report.libraries = job.heads(&file.simulate(Some(offsets))?);
             }
             original.to_vec()
         }
         _ => {
             report.describe_head(unplanned, false);
-            job.describe_libraries(&mut report, &job.unplanned);
+            report.libraries = job.heads(&job.unplanned);
             report.taken.clear();
             report.needs = None;
             report.reordered = false;
@@ -322,15 +322,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             .is_empty()
             .then_some(unplanned.head);
         // A library on which the plan would be larger than nothing, and which the first one does not show.
-        let libraries = self.options.target.libraries().iter();
-        let heads = self.unplanned.iter().zip(&ours.simulations).zip(libraries);
-        let heads = heads
-            .skip(1)
-            .map(|((without, with), &library)| LibraryHead {
-                library,
-                greedy_head_bytes: without.head,
-                head_bytes: with.head,
-            });
+        let heads = self.heads(&ours.simulations).into_iter().skip(1);
         let worse = heads
             .filter(|h| h.greedy_head_bytes < h.head_bytes)
             .max_by_key(|h| h.head_bytes - h.greedy_head_bytes);
@@ -419,22 +411,19 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             );
         }
         report.describe_head(&candidate.simulations[0], true);
-        self.describe_libraries(&mut report, &candidate.simulations);
+        report.libraries = self.heads(&candidate.simulations);
         self.describe_needs(&mut report, &scene.graph);
         Ok(report)
     }
 
     /// The head with each library of the target.
-    fn describe_libraries(&self, report: &mut Report, simulations: &[Simulation]) {
-        let libraries = self.options.target.libraries().iter();
-        let heads = self.unplanned.iter().zip(simulations).zip(libraries);
-        report.libraries = heads
-            .map(|((without, with), &library)| LibraryHead {
-                library,
-                greedy_head_bytes: without.head,
-                head_bytes: with.head,
-            })
-            .collect();
+    fn heads(&self, simulations: &[Simulation]) -> Vec<LibraryHead> {
+        let scratch = self.scenes[0].scratch.iter();
+        let heads = self.unplanned.iter().zip(simulations).zip(scratch);
+        let heads = heads.map(|((without, with), scratch)| {
+            LibraryHead::new(self.graph, scratch, without.head, with.head)
+        });
+        heads.collect()
     }
 
     /// Which kernels the plan depends on.

@@ -72,6 +72,23 @@ pub struct LibraryHead {
     pub greedy_head_bytes: u64,
     /// With what the file holds now.
     pub head_bytes: u64,
+    /// What to reserve on a device with 32-bit pointers.
+    pub arena_32: Arena,
+    /// What to reserve on a machine with 64-bit pointers.
+    pub arena_64: Arena,
+}
+
+impl LibraryHead {
+    /// The heads with a library whose kernels ask for `scratch`.
+    pub(crate) fn new(graph: &Graph<'_>, scratch: &Scratch, greedy: u64, head: u64) -> Self {
+        Self {
+            library: scratch.library(),
+            greedy_head_bytes: greedy,
+            head_bytes: head,
+            arena_32: arena(graph, scratch, head, tail::Width::Bits32),
+            arena_64: arena(graph, scratch, head, tail::Width::Bits64),
+        }
+    }
 }
 
 impl Sizes {

@@ -7,7 +7,7 @@ use arenaplan_solver::{Limits, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::aliasing::Level;
-use crate::report::{Arena, Report};
+use crate::report::{Arena, LibraryHead, Report};
 use crate::target::Target;
 
 /// Plans the tensor arena of TensorFlow Lite models offline, so that microcontrollers need less RAM.
@@ -140,6 +140,14 @@ impl Bits {
         match self {
             Bits::B32 => 32,
             Bits::B64 => 64,
+        }
+    }
+
+    /// The arena in bytes with one kernel library on a device of this width.
+    pub(super) fn of_library(self, head: &LibraryHead) -> u64 {
+        match self {
+            Bits::B32 => head.arena_32.arena_bytes,
+            Bits::B64 => head.arena_64.arena_bytes,
         }
     }
 

@@ -63,6 +63,8 @@ pub(super) struct LibraryFigures {
     library: &'static str,
     greedy_head_bytes: u64,
     head_bytes: u64,
+    arena_bytes_32: u64,
+    arena_bytes_64: u64,
 }
 
 impl LibraryFigures {
@@ -71,6 +73,8 @@ impl LibraryFigures {
             library: head.library.name(),
             greedy_head_bytes: head.greedy_head_bytes,
             head_bytes: head.head_bytes,
+            arena_bytes_32: head.arena_32.arena_bytes,
+            arena_bytes_64: head.arena_64.arena_bytes,
         }
     }
 }

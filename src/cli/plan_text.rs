@@ -3,7 +3,7 @@
 use super::args::Bits;
 use super::plan::Row;
 use super::text::{Align, below, common_folder, count, only_for, percent, shown, table, thousands};
-use crate::report::Outcome;
+use crate::report::{LibraryHead, Outcome};
 
 /// One model: a line per figure.
 pub(super) fn single(row: &Row, bits: Bits) -> String {
@@ -65,7 +65,10 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
             thousands(arena.planning_bytes)
         )
     } else {
-        String::new()
+        match &report.libraries[..] {
+            [first, _, ..] => format!("with {} kernels", first.library),
+            _ => String::new(),
+        }
     };
     line("arena to reserve", arena.arena_bytes, &note);
     if report.file_bytes != report.file_bytes_before {
@@ -76,14 +79,28 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
             &format!("larger by {}", thousands(added as u64)),
         );
     }
-    for other in report.libraries.iter().skip(1) {
-        let first = report.libraries[0];
-        if (other.head_bytes, other.greedy_head_bytes)
-            != (first.head_bytes, first.greedy_head_bytes)
-        {
-            let note = format!("without a plan {}", thousands(other.greedy_head_bytes));
-            line(&format!("head, {}", other.library), other.head_bytes, &note);
+    let figures = |l: &LibraryHead| (l.head_bytes, l.greedy_head_bytes, bits.of_library(l));
+    let mut shown_already = report
+        .libraries
+        .first()
+        .map(figures)
+        .into_iter()
+        .collect::<Vec<_>>();
+    for other in &report.libraries {
+        let these = figures(other);
+        if shown_already.contains(&these) {
+            continue;
         }
+        let same = report.libraries.iter().filter(|l| figures(l) == these);
+        let names: Vec<_> = same.map(|l| l.library.name()).collect();
+        text.push_str(&format!(
+            "  with {}: head {} ({} without a plan), arena {}\n",
+            names.join(" or "),
+            thousands(other.head_bytes),
+            thousands(other.greedy_head_bytes),
+            thousands(bits.of_library(other))
+        ));
+        shown_already.push(these);
     }
     if let Some(kernels) = &report.needs {
         text.push_str(&format!("  {}\n", only_for(kernels)));
