@@ -46,8 +46,7 @@ pub struct Options {
     /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
     /// influence says so in [`Report::warnings`].
     pub limits: Limits,
-    /// Offsets are multiples of this many bytes: a power of two up to 4,096. TFLM rounds all sizes up to 16, so less
-    /// makes no difference there.
+    /// Offsets are multiples of this many bytes: a power of two up to 4,096. Less than TFLM's own 16 stands for 16.
     pub align: u64,
     /// Text of a scratch file: bytes measured on a device, which replace the built-in numbers.
     pub scratch: Option<String>,
@@ -97,6 +96,12 @@ impl Options {
             Some(text) => Scratch::with_file(library, graph, text),
             None => Ok(Scratch::of(library, graph)),
         }
+    }
+
+    /// What the offsets of a plan are multiples of: TFLM's kernels rely on its own alignment, and a view may lie at any
+    /// byte of what it is a part of.
+    pub(crate) fn alignment(&self) -> u64 {
+        self.align.max(tflm::ALIGNMENT)
     }
 
     /// How much is shared at most.
@@ -255,6 +260,10 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         if options.keep_inputs {
             keep.extend(&graph.subgraphs[0].inputs);
         }
+        let state = graph.operators().filter(|op| op.updates_its_output());
+        let state = state.flat_map(|op| op.outputs.iter().copied());
+        let state: Vec<_> = state.filter(|&t| graph.tensor(t).is_planned()).collect();
+        keep.extend(&state);
         // What is outside the arena keeps its value anyway.
         keep.retain(|&t| {
             !matches!(
@@ -286,6 +295,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let scene = &scenes[0];
         let unplanned = scene.simulate(None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
+        if let [first, ..] = state[..] {
+            warnings.push(format!(
+                "{} holds state and is no variable: TFLM keeps it to the next invoke only by this plan",
+                graph.tensor(first).label()
+            ));
+        }
         if !keep.is_empty() {
             warnings.push(
                 "what is kept is safe from the scratch memory of TFLM's reference kernels; with other kernels, give \
