@@ -27,7 +27,7 @@ use std::str::FromStr;
 use crate::contract::{self, Overlap};
 use crate::graph::{Graph, OpId, Tensor, TensorId};
 use crate::interference::Rules;
-use crate::lifetimes::{Lifetimes, Span};
+use crate::lifetimes::{Lifetimes, NEVER, Span};
 use crate::plan::Options;
 use crate::target::Target;
 
@@ -246,6 +246,10 @@ pub(crate) struct Sharing<'r, 'a> {
     rules: Rules<'r>,
     /// The only operator that writes a tensor, if nothing else does.
     writer: Vec<Option<OpId>>,
+    /// Tensors that get more than one value in an invoke: what was copied from one of them differs from it later.
+    is_rewritten: Vec<bool>,
+    /// Tensors whose values are needed in the next invoke.
+    is_state: Vec<bool>,
     /// Tensors whose values are needed after the last operator.
     is_read_at_end: Vec<bool>,
 }
@@ -291,10 +295,13 @@ impl<'r, 'a> Sharing<'r, 'a> {
         let mut writers = vec![0u32; graph.tensors.len()];
         let mut writer = vec![None; graph.tensors.len()];
         let mut is_read_at_end = vec![false; graph.tensors.len()];
+        let mut is_state = vec![false; graph.tensors.len()];
         for op in graph.operators() {
             for t in &op.outputs {
                 writers[t.index()] += 1;
                 writer[t.index()] = Some(op.id);
+                is_state[t.index()] |= op.updates_its_output();
+                is_read_at_end[t.index()] |= op.updates_its_output();
             }
         }
         for subgraph in &graph.subgraphs {
@@ -308,14 +315,17 @@ impl<'r, 'a> Sharing<'r, 'a> {
         for t in rules.keep {
             is_read_at_end[t.index()] = true;
         }
-        for (writer, count) in writer.iter_mut().zip(writers) {
+        for (writer, &count) in writer.iter_mut().zip(&writers) {
             *writer = writer.filter(|_| count == 1);
         }
+        let is_rewritten = writers.iter().map(|&count| count > 1).collect();
         Self {
             graph,
             lifetimes,
             rules,
             writer,
+            is_rewritten,
+            is_state,
             is_read_at_end,
         }
     }
@@ -325,6 +335,12 @@ impl<'r, 'a> Sharing<'r, 'a> {
         let mut span = self.lifetimes.tensor(tensor);
         if self.rules.keep.binary_search(&tensor).is_ok() {
             span.last = self.lifetimes.end;
+        }
+        if self.is_state[tensor.index()] {
+            span = Span {
+                first: NEVER,
+                last: self.lifetimes.end,
+            };
         }
         span
     }

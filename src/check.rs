@@ -217,6 +217,13 @@ impl<'a> Checker<'_, 'a> {
                     self.write(t);
                 }
             }
+            // What an operator adds to must survive as well.
+            for op in graph
+                .operators()
+                .filter(|op| invoke == 0 && op.updates_its_output())
+            {
+                op.outputs.iter().for_each(|&t| self.write(t));
+            }
             // The application may set inputs in any order, so none may lie on another.
             for &t in &graph.subgraphs[0].inputs {
                 self.write(t);
@@ -246,6 +253,11 @@ impl<'a> Checker<'_, 'a> {
             for &t in op.inputs.iter().flatten() {
                 // Scratch tensors of a compiled operator are inputs that nobody writes.
                 if !op.has_compiled_offsets() || self.written[t.index()] {
+                    self.read(t, Place::Operator(op.id));
+                }
+            }
+            if op.updates_its_output() {
+                for &t in &op.outputs {
                     self.read(t, Place::Operator(op.id));
                 }
             }

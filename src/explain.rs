@@ -235,7 +235,7 @@ fn limit(graph: &Graph<'_>, options: &Options, promises: &Promises) -> Result<Li
     let lifetimes = &Lifetimes::of(graph)?;
     let scratch = options.scratch_of(graph)?;
     let rules = Rules {
-        align: options.align,
+        align: options.alignment(),
         online: Some(&scratch),
         promises,
         ..Rules::tensors_alone()

@@ -183,6 +183,13 @@ impl Operator<'_> {
         self.code == tflite::BuiltinOperator::CUSTOM && self.custom == Some("ethos-u")
     }
 
+    /// Whether the operator adds to what its output still holds from the invoke before.
+    ///
+    /// TFLM's CIRCULAR_BUFFER (`kernels/circular_buffer.cc`) moves its output up by one slot and fills the last one.
+    pub fn updates_its_output(&self) -> bool {
+        self.code == tflite::BuiltinOperator::CUSTOM && self.custom == Some("CIRCULAR_BUFFER")
+    }
+
     /// `operator 3 CONV_2D`, with the subgraph when it is not the first, and the position before planning where that is
     /// another one.
     pub fn label(&self) -> String {

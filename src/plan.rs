@@ -98,6 +98,12 @@ impl Options {
         }
     }
 
+    /// What the offsets of a plan are multiples of: TFLM's kernels rely on its own alignment, and a view may lie at any
+    /// byte of what it is a part of.
+    pub(crate) fn alignment(&self) -> u64 {
+        self.align.max(tflm::ALIGNMENT)
+    }
+
     /// How much is shared at most.
     pub fn level(&self) -> Level {
         self.alias.unwrap_or(Level::of(self.target))
@@ -254,6 +260,10 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         if options.keep_inputs {
             keep.extend(&graph.subgraphs[0].inputs);
         }
+        let state = graph.operators().filter(|op| op.updates_its_output());
+        let state = state.flat_map(|op| op.outputs.iter().copied());
+        let state: Vec<_> = state.filter(|&t| graph.tensor(t).is_planned()).collect();
+        keep.extend(&state);
         // What is outside the arena keeps its value anyway.
         keep.retain(|&t| {
             !matches!(
@@ -285,6 +295,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let scene = &scenes[0];
         let unplanned = scene.simulate(None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
+        if let [first, ..] = state[..] {
+            warnings.push(format!(
+                "{} holds state and is no variable: TFLM keeps it to the next invoke only by this plan",
+                graph.tensor(first).label()
+            ));
+        }
         if !keep.is_empty() {
             warnings.push(
                 "what is kept is safe from the scratch memory of TFLM's reference kernels; with other kernels, give \

@@ -279,7 +279,7 @@ impl Report {
     ) -> Result<(), Error> {
         let promises = &Promises::allowed(graph, options);
         let alone = Rules {
-            align: options.align,
+            align: options.alignment(),
             promises,
             ..Rules::tensors_alone()
         };

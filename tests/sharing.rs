@@ -5,12 +5,22 @@
     reason = "a test may fail and talk"
 )]
 
+#[path = "common/build.rs"]
+mod build;
 mod common;
 
 use arenaplan::aliasing::Level;
+use arenaplan::check::{self, Tag, Violation};
+use arenaplan::graph::{Graph, TensorId};
+use arenaplan::lifetimes::Lifetimes;
+use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
 use arenaplan::report::{Outcome, Report};
-use arenaplan::target::Target;
+use arenaplan::scratch::Scratch;
+use arenaplan::target::{Library, Target};
+use arenaplan::tflm;
+use arenaplan_schema::tflite::BuiltinOperator;
+use arenaplan_schema::view;
 
 fn report(bytes: &[u8], target: Target, alias: Option<Level>, reorder: bool) -> Report {
     let options = Options {
@@ -122,4 +132,78 @@ fn no_library_of_a_target_is_worse_off() {
         true,
     );
     assert!(matches!(alone.outcome, Outcome::Planned { .. }));
+}
+
+/// A part of a tensor is a view only where its first byte is a place for a tensor, whatever alignment is asked for.
+#[test]
+fn views_start_at_multiples_of_sixteen_at_least() {
+    for sample in common::models() {
+        for target in [Target::Tflm, Target::TflmReference] {
+            let with = |align| {
+                let options = Options {
+                    target,
+                    align,
+                    ..Options::default()
+                };
+                plan(&sample.bytes, &options).map(|p| p.report.head_bytes)
+            };
+            let (name, expected) = (&sample.name, with(16).unwrap());
+            assert_eq!(with(1).unwrap(), expected, "{name} for {target}");
+            assert_eq!(with(4).unwrap(), expected, "{name} for {target}");
+        }
+    }
+}
+
+/// CIRCULAR_BUFFER adds to what its output holds since the invoke before, whether or not that is a variable: nothing else
+/// may lie there at any time.
+#[test]
+fn a_circular_buffer_has_its_bytes_to_itself() {
+    let mut plain = build::Plain {
+        custom: "CIRCULAR_BUFFER",
+        ..build::Plain::default()
+    };
+    let [x, slot, state, y, z] = [8, 8, 24, 24, 24].map(|n| plain.tensor(n));
+    plain.inputs = vec![x];
+    plain.outputs = vec![z];
+    plain.op(BuiltinOperator::ABS, &[x], &[slot]);
+    plain.op(BuiltinOperator::CUSTOM, &[slot], &[state]);
+    plain.op(BuiltinOperator::ABS, &[state], &[y]);
+    plain.op(BuiltinOperator::ABS, &[y], &[z]);
+    let bytes = plain.finish();
+    for target in [Target::Tflm, Target::TflmReference] {
+        let options = Options {
+            target,
+            ..Options::default()
+        };
+        let planned = plan(&bytes, &options).unwrap();
+        let file = view::Model::new(&planned.file).unwrap();
+        let offsets = file.offline_plan().unwrap().unwrap().offsets();
+        let offsets: Vec<u64> = offsets.into_iter().map(|o| o.try_into().unwrap()).collect();
+        let at = |t: i32| {
+            let bytes = 4 * plain.shapes[t as usize][0] as u64;
+            offsets[t as usize]..offsets[t as usize] + bytes
+        };
+        for other in [x, slot, y, z] {
+            let (state, other) = (at(state), at(other));
+            let apart = state.end <= other.start || other.end <= state.start;
+            assert!(apart, "{target}: {state:?} and {other:?}");
+        }
+        assert!(planned.report.warnings[0].contains("holds state and is no variable"));
+    }
+    // The next input, laid over it, is found.
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let none = Scratch::of(Library::Reference, &graph);
+    let lifetimes = Lifetimes::of(&graph).unwrap();
+    for (offsets, is_right) in [
+        ([96, 128, 0, 160, 256], true),
+        ([0, 96, 0, 128, 224], false),
+    ] {
+        let layout = tflm::simulate(&graph, &lifetimes, &none, Some(&offsets)).unwrap();
+        let found = check::check(&graph, &layout.layout(16, &[]));
+        let lost = Tag::Tensor(TensorId(state as u32));
+        let is_found =
+            |v: &Violation| matches!(v, Violation::Overwritten { tag, .. } if *tag == lost);
+        assert_eq!(found.is_empty(), is_right, "{found:?}");
+        assert!(found.iter().all(is_found), "{found:?}");
+    }
 }

@@ -28,7 +28,8 @@ pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Bloc
             let at = promise.view_at?;
             let is_whole = at == 0 && sharing.bytes(input) == sharing.bytes(output);
             let op = sharing.writer[output.index()]?;
-            (is_whole || rules.parts).then_some((op, input, output, at))
+            let is_stable = !sharing.is_rewritten[input.index()];
+            (is_stable && (is_whole || rules.parts)).then_some((op, input, output, at))
         })
         .collect();
     views.sort_unstable();

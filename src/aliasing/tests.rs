@@ -191,6 +191,27 @@ fn a_chain_of_views_does_not_hide_what_is_overwritten() {
     }
 }
 
+/// Operators that write a tensor again leave a copy of what it was.
+#[test]
+fn a_tensor_that_is_written_twice_has_no_views() {
+    for (written, is_merged) in [(3, true), (0, false), (1, false)] {
+        let mut plain = Plain::default();
+        let [x, a, copy, other, y] = [32; 5].map(|n| plain.tensor(n));
+        plain.inputs = vec![x];
+        plain.outputs = vec![y];
+        plain.op(BuiltinOperator::ABS, &[x], &[a]);
+        let source = if written == 0 { x } else { a };
+        plain.op(BuiltinOperator::RESHAPE, &[source], &[copy]);
+        let again = [x, a, copy, other][written];
+        plain.op(BuiltinOperator::NEG, &[a], &[again]);
+        plain.op(BuiltinOperator::ADD, &[copy, again], &[y]);
+        let bytes = plain.finish();
+        let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+        let merged = blocks(&built(&graph, [view(&graph, source, copy, 0)]));
+        assert_eq!(!merged.is_empty(), is_merged, "{written}: {merged:?}");
+    }
+}
+
 #[test]
 fn an_input_that_is_needed_later_is_not_overlapped() {
     let mut plain = Plain::default();

@@ -94,7 +94,7 @@ pub(super) struct LayoutArgs {
     /// where its input does; overlap: it may run behind its input at a distance
     #[arg(long, value_name = "LEVEL")]
     pub(super) alias: Option<Level>,
-    /// Multiple of bytes at which tensors start
+    /// Multiple of bytes at which tensors start; less than 16 stands for 16
     #[arg(long, default_value = "16", value_name = "N", value_parser = alignment)]
     pub(super) align: u64,
     /// Scratch memory measured on a device: a file with a line `OPERATOR BYTES...` per operator

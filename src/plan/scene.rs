@@ -116,7 +116,7 @@ pub(super) fn scenes<'g, 'a>(
     for promises in promises.iter().rev() {
         for parts in [true, false] {
             let rules = Rules {
-                align: options.align,
+                align: options.alignment(),
                 online: Some(file.first_scratch()),
                 keep,
                 promises,

@@ -233,8 +233,7 @@ impl Job<'_, '_, '_> {
 
     fn rules<'r>(&'r self, scene: usize, promises: &'r Promises, parts: bool) -> Rules<'r> {
         Rules {
-            // Less makes a difference where tensors overlap, and is nothing that kernels were written for.
-            align: self.options.align.max(tflm::ALIGNMENT),
+            align: self.options.alignment(),
             granule: tflm::ALIGNMENT,
             online: Some(self.scenes[scene].first_scratch()),
             keep: &self.keep,
@@ -469,8 +468,7 @@ impl Job<'_, '_, '_> {
                     return internal(format!("{} is not where the plan puts it", tensor.label()));
                 }
             }
-            let align = self.options.align.max(tflm::ALIGNMENT);
-            let mut layout = simulation.layout(align, &self.keep);
+            let mut layout = simulation.layout(self.options.alignment(), &self.keep);
             layout.libraries = self.options.kernels().libraries();
             layout.views_only = Level::of(self.options.kernels()) <= Level::Views;
             match check::check(graph, &layout).into_iter().next() {

@@ -33,6 +33,8 @@ pub struct Plain {
     pub inputs: Vec<i32>,
     pub outputs: Vec<i32>,
     pub ops: Vec<Op>,
+    /// The name of custom operators.
+    pub custom: &'static str,
 }
 
 impl Plain {
@@ -128,7 +130,9 @@ impl Plain {
         let codes: Vec<_> = codes
             .iter()
             .map(|&code| {
+                let is_custom = code == BuiltinOperator::CUSTOM;
                 let args = OperatorCodeArgs {
+                    custom_code: is_custom.then(|| b.create_string(self.custom)),
                     deprecated_builtin_code: code.0.min(127) as i8,
                     builtin_code: code,
                     ..Default::default()
