@@ -99,9 +99,9 @@ pub(super) struct LayoutArgs {
     pub(super) align: u64,
     /// Scratch memory measured on a device: a file with a line `OPERATOR BYTES...` per operator
     ///
-    /// OPERATOR is INDEX in subgraph 0, or SUBGRAPH:INDEX, as `inspect` shows them for the model before it was planned; BYTES are those of each of its
-    /// requests. No bytes: it requests nothing. Operators without a line keep the numbers of TFLM's reference kernels. `#`
-    /// starts a comment. One model at a time.
+    /// OPERATOR is INDEX in subgraph 0, or SUBGRAPH:INDEX, as `inspect` shows them for the model before it was planned;
+    /// BYTES are those of each of its requests. No bytes: it requests nothing. Operators without a line keep the numbers of
+    /// the target's kernels. `#` starts a comment. One model at a time.
     #[arg(long, value_name = "FILE")]
     pub(super) scratch: Option<PathBuf>,
 }
@@ -109,11 +109,11 @@ pub(super) struct LayoutArgs {
 /// How the device side looks.
 #[derive(Debug, Args)]
 pub(super) struct DeviceArgs {
-    /// The kernels that run the model [default: tflm; for a file with a plan, what it was made for]
+    /// The kernels that run the model [default: tflm; for inspect and verify of a file with a plan, what it was made for]
     ///
     /// tflm: any; tflm-reference: TFLM's own portable ones; tflm-cmsis-nn: CMSIS-NN on any Cortex-M, or -plain, -dsp, -mve
-    /// for cores without extension, with DSP, with vectors; tflm-esp-nn: ESP-NN on any chip, or -generic, -s3, -p4. A plan
-    /// for other kernels than those on the device computes wrong numbers.
+    /// for cores without extension (M0 to M3), with DSP (M4, M7), with Helium (M55, M85); tflm-esp-nn: ESP-NN on any chip, or
+    /// -generic, -s3, -p4. A plan for other kernels than those on the device computes wrong numbers.
     #[arg(long, value_name = "TARGET")]
     pub(super) target: Option<Target>,
     #[command(flatten)]

@@ -186,7 +186,7 @@ fn words(rows: &[Row], groups: &[Group], means: Option<&Means>, failed: usize) -
         text.push_str(&format!(", {failed} more failed"));
     }
     text.push_str(
-        ". Heads in bytes, scratch memory included; TFLM: without a plan; gap: above the bound of the column before it\n",
+        ". Heads in bytes, scratch memory included; TFLM: without a plan; gap: how far heads may be above the least possible\n",
     );
     if let Some(line) = not_counted(rows, means) {
         text.push_str(&format!("{line}\n"));

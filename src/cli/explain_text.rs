@@ -45,7 +45,7 @@ fn steps(why: &Explanation) -> String {
     for &(step, head) in &why.steps {
         let saved = match before.checked_sub(head) {
             Some(0) | None => String::new(),
-            Some(saved) => format!("-{}", thousands(saved)),
+            Some(saved) => thousands(saved),
         };
         rows.push(vec![step.name().to_owned(), thousands(head), saved]);
         before = head;
