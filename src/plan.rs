@@ -11,7 +11,7 @@ mod scene;
 mod search;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use arenaplan_schema::patch::{self, PatchError};
@@ -22,12 +22,12 @@ use self::search::Candidate;
 use crate::aliasing::{Level, Promises, special, taken};
 use crate::check;
 use crate::error::Error;
-use crate::graph::{Graph, Storage, TensorId};
+use crate::graph::{Graph, OpId, Storage, TensorId};
 use crate::interference::{Interference, Rules};
 use crate::model::Model;
 use crate::report::{LibraryHead, Outcome, Report, Sizes, warnings};
 use crate::scratch::Scratch;
-use crate::stored::{Setting, StoredPlan, Verdict};
+use crate::stored::{Setting, StoredPlan, Verdict, made_for};
 use crate::target::{Library, Target};
 use crate::tflm::{self, Simulation};
 
@@ -82,12 +82,12 @@ impl Options {
     /// # Errors
     /// [`Error::Scratch`] for a file that does not fit the model.
     pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
-        self.scratch_with(graph, self.target.libraries()[0])
+        self.scratch_with(graph, self.kernels().libraries()[0])
     }
 
     /// The same for each of the target's libraries.
     pub(crate) fn scratch_by_library(&self, graph: &Graph<'_>) -> Result<Vec<Scratch>, Error> {
-        let libraries = self.target.libraries().iter();
+        let libraries = self.kernels().libraries().iter();
         libraries.map(|&l| self.scratch_with(graph, l)).collect()
     }
 
@@ -223,6 +223,12 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             }
         }
     };
+    if let Some((target, _)) = made_for(bytes).filter(|(target, _)| *target != options.target) {
+        report.warnings.push(format!(
+            "the file was planned for {target}; this plan is for {}",
+            options.target
+        ));
+    }
     report.file_bytes_before = original.len();
     report.file_bytes = file.len();
     report.finish(&graph, job.scenes[0].first_scratch());
@@ -451,11 +457,22 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
         report.needs = Some(kernels.kernels().into());
         if self.options.level() > Level::of(self.options.target) {
-            let mut names: Vec<_> = special
+            let mut by_name: BTreeMap<String, BTreeSet<OpId>> = BTreeMap::new();
+            for t in &special {
+                let name = graph.operator(t.operator).name();
+                by_name.entry(name).or_default().insert(t.operator);
+            }
+            let place = |op: &OpId| match op.subgraph {
+                0 => op.index.to_string(),
+                s => format!("{s}:{}", op.index),
+            };
+            let names: Vec<_> = by_name
                 .iter()
-                .map(|t| graph.operator(t.operator).label())
+                .map(|(name, ops)| {
+                    let places: Vec<_> = ops.iter().map(place).collect();
+                    format!("{name} ({})", places.join(", "))
+                })
                 .collect();
-            names.dedup();
             report.warnings.push(format!(
                 "the target {} does not promise what the plan needs of {}: with other kernels than {} they compute wrong \
                  numbers",

@@ -385,3 +385,15 @@ fn operators_of_unknown_need_are_named() {
         assert_eq!(warnings, usize::from(operator.is_some()), "{name}");
     }
 }
+
+/// More time for the search starts from what it finds without, and ends with no more.
+#[test]
+fn more_time_never_takes_more() {
+    let original = common::model("diamond_b_int8");
+    let mut options = Options::default();
+    let short = plan(&original, &options).unwrap().report;
+    options.limits = options.limits.with_time(std::time::Duration::from_secs(1));
+    let long = plan(&original, &options).unwrap().report;
+    assert!(!short.optimal, "there is something to search for");
+    assert!(long.head_bytes <= short.head_bytes, "{}", long.head_bytes);
+}

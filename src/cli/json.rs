@@ -134,7 +134,7 @@ impl ModelFigures {
             planning_bytes: arena.planning_bytes,
             arena_bytes: arena.arena_bytes,
             arena_limit,
-            over_limit: arena_limit.is_some_and(|limit| arena.arena_bytes > limit),
+            over_limit: false,
             tail_bytes_32: report.arena_32.tail_bytes,
             arena_bytes_32: report.arena_32.arena_bytes,
             tail_bytes_64: report.arena_64.tail_bytes,
@@ -145,6 +145,13 @@ impl ModelFigures {
             explanation: report.explanation(),
             warnings: report.warnings.clone(),
         }
+    }
+}
+
+impl ModelFigures {
+    /// The same, with whether some arena of the target is above the limit.
+    pub(super) fn over_limit(self, over_limit: bool) -> Self {
+        Self { over_limit, ..self }
     }
 }
 

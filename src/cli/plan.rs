@@ -5,7 +5,9 @@ use std::fs;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::args::{Choice, DeviceArgs, Format, FreedomArgs, LayoutArgs, PlanArgs, SearchArgs};
+use super::args::{
+    Bits, Choice, DeviceArgs, Format, FreedomArgs, LayoutArgs, PlanArgs, SearchArgs,
+};
 use super::json::{self, Failure, ModelFigures};
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
@@ -93,12 +95,11 @@ fn item(result: Result<Row, Failure>, args: &PlanArgs) -> Item {
                 model,
                 output,
                 report,
-                ..
+                over_limit,
             } = row;
             let (bits, limit) = (args.device.bits, args.arena_limit);
-            Item::Figures(Box::new(ModelFigures::new(
-                model, output, &report, bits, limit,
-            )))
+            let figures = ModelFigures::new(model, output, &report, bits, limit);
+            Item::Figures(Box::new(figures.over_limit(over_limit)))
         }
         Err(failure) => Item::Failure(failure),
     }
@@ -176,6 +177,20 @@ pub(super) fn about_scratch(error: Error, layout: &LayoutArgs) -> anyhow::Error 
     }
 }
 
+/// What a limit of the arena is about, with words about the kernels: the largest of the arenas that the target's libraries
+/// need. Where any kernels may run, that of the reference kernels, as there is no largest.
+fn largest_arena(report: &Report, target: Target, bits: Bits) -> (u64, String) {
+    let libraries = report.libraries.iter().filter(|_| target != Target::Tflm);
+    let largest = libraries.max_by_key(|l| bits.of_library(l));
+    match largest.filter(|_| report.libraries.len() > 1) {
+        Some(head) => (
+            bits.of_library(head),
+            format!(" with {} kernels", head.library),
+        ),
+        None => (bits.of(report).arena_bytes, String::new()),
+    }
+}
+
 fn one(
     args: &PlanArgs,
     options: &Options,
@@ -184,12 +199,12 @@ fn one(
 ) -> anyhow::Result<Row> {
     let bytes = source.read()?;
     let planned = plan(&bytes, options).map_err(|e| about_scratch(e, &args.device.layout))?;
-    let arena_bytes = args.device.bits.of(&planned.report).arena_bytes;
+    let (arena_bytes, with) = largest_arena(&planned.report, options.target, args.device.bits);
     let over = args.arena_limit.filter(|&limit| arena_bytes > limit);
     let mut output = None;
     if let Some(limit) = over {
         complain(&format!(
-            "over the limit: {}: the arena needs {} bytes, allowed are {}; not written",
+            "over the limit: {}: the arena needs {} bytes{with}, allowed are {}; not written",
             source.name(),
             thousands(arena_bytes),
             thousands(limit)

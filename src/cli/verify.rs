@@ -39,6 +39,9 @@ struct Finding {
     written_by: Option<Writer>,
     /// The kernels without which the model computes wrong numbers; none when any will do.
     needs: Option<String>,
+    /// Whether the kernels were named on the command line, and not by the file.
+    #[serde(skip)]
+    is_asked: bool,
     /// Operators are not where they were before the file was planned.
     reordered: bool,
     head_bytes: Option<u64>,
@@ -128,6 +131,7 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
         },
         written_by,
         needs: verdict.needs(&graph, options),
+        is_asked: device.target.is_some(),
         reordered: graph.is_reordered(),
         head_bytes: head,
         greedy_head_bytes: unplanned.head,
@@ -158,7 +162,11 @@ fn words(finding: &Finding) -> String {
         text.push_str("  written by another tool\n");
     }
     if let Some(kernels) = &finding.needs {
-        text.push_str(&format!("  {}\n", only_for(kernels)));
+        let words = match finding.is_asked {
+            true => format!("judged for {kernels}; with others it may compute wrong numbers"),
+            false => only_for(kernels),
+        };
+        text.push_str(&format!("  {words}\n"));
     }
     for fault in &finding.faults {
         text.push_str(&format!("  wrong: {fault}\n"));

@@ -5,6 +5,7 @@
 //! with equal heads the one that asks least of the device wins: less sharing, then the file's own order.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use arenaplan_solver::{Limits, Planner, Problem, Solution, Stop, solve_above};
 
@@ -83,6 +84,15 @@ impl Way<'_> {
     }
 }
 
+/// Whether limits let a search go on for longer than it would without them: then it begins with what it would do without,
+/// so that it never ends with less.
+fn goes_on_longer(limits: &Limits) -> bool {
+    limits.nodes.is_none()
+        && limits
+            .time
+            .is_some_and(|time| time >= Duration::from_secs(1))
+}
+
 /// The best plan so far, and what happened on the way there.
 #[derive(Default)]
 struct Best {
@@ -100,11 +110,19 @@ impl Job<'_, '_, '_> {
         let mut ways = self.ways()?;
         ways.sort_by_key(|w| (w.interference.bound, w.demand()));
         let mut best = Best::default();
-        let mut least = u64::MAX;
-        for way in &ways {
-            least = least.min(self.try_way(way, &mut best)?);
+        let mut least = 0;
+        let mut passes = vec![Limits::default(), self.options.limits.clone()];
+        if !goes_on_longer(&passes[1]) {
+            passes.remove(0);
         }
-        self.drop_views(&ways, &mut best)?;
+        for limits in &passes {
+            let mut bound = u64::MAX;
+            for way in &ways {
+                bound = bound.min(self.try_way(way, limits, &mut best)?);
+            }
+            self.drop_views(&ways, limits, &mut best)?;
+            least = bound.max(least);
+        }
         match best.found {
             // Also what lost might have won with more time.
             Some((found, _)) => Ok(Candidate {
@@ -119,7 +137,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// Plans one way, unless nothing can be won by it, and gives a height below which it has no plan.
-    fn try_way(&self, way: &Way<'_>, best: &mut Best) -> Result<u64, Error> {
+    fn try_way(&self, way: &Way<'_>, limits: &Limits, best: &mut Best) -> Result<u64, Error> {
         let mut least = way.interference.bound;
         if let Some((found, demand)) = &best.found {
             let head = found.head();
@@ -128,7 +146,7 @@ impl Job<'_, '_, '_> {
                 return Ok(least);
             }
         }
-        for candidate in self.tries(way)? {
+        for candidate in self.tries(way, limits)? {
             best.is_late |= candidate.is_late;
             least = candidate.bound.max(least);
             let rank = |c: &Candidate, demand| {
@@ -149,7 +167,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// Takes views of parts back, one after the other, where that lowers the head: what is merged is also less free.
-    fn drop_views(&self, ways: &[Way<'_>], best: &mut Best) -> Result<(), Error> {
+    fn drop_views(&self, ways: &[Way<'_>], limits: &Limits, best: &mut Best) -> Result<(), Error> {
         let Some((found, demand)) = &best.found else {
             return Ok(());
         };
@@ -167,7 +185,7 @@ impl Job<'_, '_, '_> {
             let without = Cow::Owned(promises.without_view(self.graph, input, output));
             let mut other = self.way(way.scene, way.level, true, without)?;
             other.is_brief = true;
-            self.try_way(&other, best)?;
+            self.try_way(&other, limits, best)?;
             if best
                 .found
                 .as_ref()
@@ -250,11 +268,11 @@ impl Job<'_, '_, '_> {
 
     /// Plans of one way: with room for scratch memory, and, where TFLM's own placing of it ends above the bound, in
     /// other ways.
-    fn tries(&self, way: &Way<'_>) -> Result<Vec<Candidate>, Error> {
+    fn tries(&self, way: &Way<'_>, limits: &Limits) -> Result<Vec<Candidate>, Error> {
         let scene = &self.scenes[way.scene];
         let rules = self.rules(way.scene, &way.promises, way.parts);
         let bound = way.interference.bound;
-        let mut tries = vec![self.solve(way, &way.interference, &[], Room::Least)?];
+        let mut tries = vec![self.solve(way, &way.interference, &[], Room::Least, limits)?];
         let is_enough = |tries: &[Candidate]| {
             tries
                 .iter()
@@ -268,20 +286,25 @@ impl Job<'_, '_, '_> {
                     ..rules
                 },
             )?;
-            tries.push(self.solve(way, &alone, &[], Room::Least)?);
+            tries.push(self.solve(way, &alone, &[], Room::Least, limits)?);
         }
-        self.leave_room(way, &mut tries)?;
+        self.leave_room(way, limits, &mut tries)?;
         if !self.keep.is_empty() {
             // TFLM frees a kept tensor after its last reader, and puts scratch into the lowest gap. Above everything
             // else a kept tensor is safe from that.
-            tries.push(self.solve(way, &way.interference, &self.keep, Room::More)?);
+            tries.push(self.solve(way, &way.interference, &self.keep, Room::More, limits)?);
         }
         Ok(tries)
     }
 
     /// Where the best plan would need more than no plan with some library of the target, tries to lower that: all
     /// libraries' scratch memory gets room at once, each below what the library needs without a plan.
-    fn leave_room(&self, way: &Way<'_>, tries: &mut Vec<Candidate>) -> Result<(), Error> {
+    fn leave_room(
+        &self,
+        way: &Way<'_>,
+        limits: &Limits,
+        tries: &mut Vec<Candidate>,
+    ) -> Result<(), Error> {
         let scene = &self.scenes[way.scene];
         let rules = self.rules(way.scene, &way.promises, way.parts);
         let best = |tries: &[Candidate]| {
@@ -311,7 +334,7 @@ impl Job<'_, '_, '_> {
             let others = &others[..];
             let mut roomy = self.interference(way.scene, Rules { others, ..rules })?;
             roomy.bound = head;
-            let found = self.solve(way, &roomy, &[], Room::More)?;
+            let found = self.solve(way, &roomy, &[], Room::More, limits)?;
             match self.excess(&found) {
                 0 => most = found.head().min(head),
                 _ => least = head + tflm::ALIGNMENT,
@@ -323,8 +346,8 @@ impl Job<'_, '_, '_> {
     }
 
     /// What is left of the limits.
-    fn limits(&self) -> Limits {
-        let limits = self.options.limits.clone();
+    fn left_of(&self, limits: &Limits) -> Limits {
+        let limits = limits.clone();
         match limits.time {
             Some(time) => limits.with_time(time.saturating_sub(self.start.elapsed())),
             None => limits,
@@ -338,6 +361,7 @@ impl Job<'_, '_, '_> {
         interference: &Interference,
         above: &[TensorId],
         room: Room,
+        limits: &Limits,
     ) -> Result<Candidate, Error> {
         let scene = &self.scenes[way.scene];
         let is_above = |node: &Node| node.tensors().any(|(t, _)| above.contains(&t));
@@ -349,7 +373,12 @@ impl Job<'_, '_, '_> {
                 .nodes
                 .iter()
                 .any(|n| matches!(n, Node::Merged(_)));
-        let solution = self.place(interference, &below, way.is_brief || room == Room::More)?;
+        let solution = self.place(
+            interference,
+            &below,
+            limits,
+            way.is_brief || room == Room::More,
+        )?;
         let mut offsets = vec![-1; scene.graph.tensors.len()];
         for (&i, &offset) in below.iter().zip(&solution.placement.offsets) {
             self.set(&mut offsets, &interference.nodes[i], offset)?;
@@ -379,10 +408,11 @@ impl Job<'_, '_, '_> {
         &self,
         interference: &Interference,
         below: &[usize],
+        limits: &Limits,
         is_brief: bool,
     ) -> Result<Solution, Error> {
         let problem = &interference.problem;
-        let (planner, mut limits) = (self.options.solver, self.limits());
+        let (planner, mut limits) = (self.options.solver, self.left_of(limits));
         if is_brief && limits.time.is_none() {
             limits.nodes = Some(limits.nodes.unwrap_or(BRIEF).min(BRIEF));
         }

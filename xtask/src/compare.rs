@@ -43,7 +43,9 @@ Each column adds something to the one before it. The first ones are for any kern
 | *target*: TFLM | as the first column, with that library's scratch memory, where that differs |
 
 A plan for a target other than `tflm` is right with that target's kernels **only**; with others the model computes wrong numbers,
-silently. `cmsis-nn` and `esp-nn` stand for any core and any chip; `tflm-cmsis-nn-dsp` and the like know more and may save more.
+silently. Plans for `cmsis-nn` and `esp-nn` are right on any core and any chip; their heads here are those of CMSIS-NN on a core
+with DSP extension and of ESP-NN's portable kernels. Others ask for more scratch memory, an ESP32-S3 and P4 for much more: `plan`
+says what each needs. `tflm-cmsis-nn-mve`, `tflm-esp-nn-s3` and the like plan for one kind alone, and may save more there.
 
 The last row is the geometric mean of head by TFLM's own head with the same kernels, over the models that have a head. A model
 with offsets that Vela compiled into it stays as it is and does not count.
