@@ -19,7 +19,7 @@ use arenaplan_solver::{Limits, Planner};
 
 use self::scene::Scene;
 use self::search::Candidate;
-use crate::aliasing::{Level, Promises, special, taken};
+use crate::aliasing::{Level, Promises, Taken, special, taken};
 use crate::check;
 use crate::error::Error;
 use crate::graph::{Graph, OpId, Storage, TensorId};
@@ -204,6 +204,8 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.tensors_planned = foreign.tensors_planned();
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
+            report.taken = job.taken_by(&foreign);
+            report.needs = foreign.needs(&graph, options);
             if let StoredPlan::Offsets(offsets) = &foreign.plan {
                 report.libraries = job.heads(&file.simulate(Some(offsets))?);
             }
@@ -350,7 +352,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             .max_by_key(|h| h.head_bytes - h.greedy_head_bytes);
         let theirs = foreign
             .head_if_right()
-            .filter(|_| self.options.online.is_empty());
+            .filter(|_| self.options.online.is_empty() && self.suits(foreign));
         let ours_head = ours.head();
         if ours.offsets.iter().all(|&o| o == -1) {
             Outcome::NothingToPlan
@@ -367,6 +369,25 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 replaced: foreign.exists(),
             }
         }
+    }
+
+    /// Whether the plan in the file, if it is right, also starts tensors where the options ask for it, and shares no more.
+    fn suits(&self, foreign: &Verdict) -> bool {
+        let StoredPlan::Offsets(offsets) = &foreign.plan else {
+            return false;
+        };
+        let is_aligned = |&o: &i32| i64::from(o).rem_euclid(self.options.alignment() as i64) == 0;
+        let planned = self.graph.tensors.iter().zip(offsets);
+        let mut planned = planned.filter(|(t, o)| t.is_planned() && **o != -1);
+        planned.all(|(_, o)| is_aligned(o))
+            && (self.taken_by(foreign).iter()).all(|t| t.kind.level() <= self.options.level())
+    }
+
+    /// What the plan in the file shares.
+    fn taken_by(&self, foreign: &Verdict) -> Vec<Taken> {
+        let promises = Promises::of(self.graph, self.options.kernels(), |_| true);
+        let place = |t| foreign.simulation.as_ref()?.tensor(t).map(|p| p.offset);
+        taken(self.graph, &promises, place)
     }
 
     /// The report of a model whose operator has arena offsets compiled in.

@@ -200,3 +200,49 @@ fn plans_of_other_tools() {
     );
     assert_eq!((stored, same, head), (false, false, 7_808));
 }
+
+/// A plan of another tool that shares more than the options ask for, or starts tensors elsewhere, goes however small it is.
+#[test]
+fn plans_of_other_tools_keep_to_the_options() {
+    let reference = Options {
+        target: Target::TflmReference,
+        reorder: false,
+        ..Options::default()
+    };
+    let mut bytes = plan(&common::model("dscnn_int8"), &reference).unwrap().file;
+    // Under another name the note of who made it is none.
+    let name = [&9u32.to_le_bytes()[..], b"arenaplan\0"].concat();
+    let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
+    bytes[at + 4] = b'_';
+    let with = |alias, align, solver: &str| {
+        let options = Options {
+            alias,
+            align,
+            solver: solver.parse().unwrap(),
+            ..reference.clone()
+        };
+        plan(&bytes, &options).unwrap().report
+    };
+    // First fit finds less than what is there.
+    let kept = with(None, 16, "linear");
+    assert_eq!(
+        (kept.outcome, kept.head_bytes),
+        (Outcome::ForeignPlanKept, 2_320)
+    );
+    assert!(kept.needs.is_some());
+    for (alias, align) in [
+        (Some(Level::None), 16),
+        (Some(Level::Views), 16),
+        (None, 64),
+    ] {
+        let report = with(alias, align, "auto");
+        let name = format!("{alias:?}, {align}");
+        assert_eq!(
+            report.outcome,
+            Outcome::Planned { replaced: true },
+            "{name}"
+        );
+        assert!(report.head_bytes > 2_320, "{name}");
+        assert!(report.warnings.is_empty(), "{name}: {:?}", report.warnings);
+    }
+}

@@ -121,6 +121,7 @@ impl Job<'_, '_, '_> {
                 bound = bound.min(self.try_way(way, limits, &mut best)?);
             }
             self.drop_views(&ways, limits, &mut best)?;
+            self.try_file_order(&ways, limits, &mut best)?;
             least = bound.max(least);
         }
         match best.found {
@@ -149,12 +150,8 @@ impl Job<'_, '_, '_> {
         for candidate in self.tries(way, limits)? {
             best.is_late |= candidate.is_late;
             least = candidate.bound.max(least);
-            let rank = |c: &Candidate, demand| {
-                let heads: u64 = c.simulations.iter().map(|s| s.head).sum();
-                (self.excess(c), c.head(), heads, demand)
-            };
-            let new = rank(&candidate, way.demand());
-            if (best.found.as_ref()).is_some_and(|(b, demand)| rank(b, *demand) <= new) {
+            let new = self.rank(&candidate, way.demand());
+            if (best.found.as_ref()).is_some_and(|(b, demand)| self.rank(b, *demand) <= new) {
                 continue;
             }
             match self.check(&candidate) {
@@ -164,6 +161,41 @@ impl Job<'_, '_, '_> {
             }
         }
         Ok(least)
+    }
+
+    /// What makes a plan better than another one: the lesser rank.
+    fn rank(&self, candidate: &Candidate, demand: Demand) -> (u64, u64, u64, Demand) {
+        let heads = candidate.simulations.iter().map(|s| s.head).sum();
+        (self.excess(candidate), candidate.head(), heads, demand)
+    }
+
+    /// Plans the file's own order as if there were no other one, where that might end below the best plan: what is taken
+    /// back of another order's views says nothing of this one's.
+    fn try_file_order(
+        &self,
+        ways: &[Way<'_>],
+        limits: &Limits,
+        best: &mut Best,
+    ) -> Result<(), Error> {
+        let Some((found, demand)) = &best.found else {
+            return Ok(());
+        };
+        let of_file = || ways.iter().filter(|w| w.scene == 0);
+        let is_open = of_file().any(|w| w.interference.bound < found.head());
+        if found.scene == 0 || !self.has_partial_views || !is_open {
+            return Ok(());
+        }
+        let mut own = Best::default();
+        for way in of_file() {
+            self.try_way(way, limits, &mut own)?;
+        }
+        self.drop_views(ways, limits, &mut own)?;
+        let is_better = |c: &Candidate, d| self.rank(c, d) < self.rank(found, *demand);
+        if own.found.as_ref().is_some_and(|(c, d)| is_better(c, *d)) {
+            best.found = own.found;
+        }
+        best.is_late |= own.is_late;
+        Ok(())
     }
 
     /// Takes views of parts back, one after the other, where that lowers the head: what is merged is also less free.
