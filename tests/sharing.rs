@@ -1,5 +1,9 @@
 //! Plans in which tensors share bytes: never above those in which they share less, and never above no plan.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 #[path = "common/build.rs"]
 mod build;
