@@ -400,11 +400,8 @@ impl Job<'_, '_, '_> {
         let below: Vec<usize> = (0..interference.nodes.len())
             .filter(|&i| !is_above(&interference.nodes[i]))
             .collect();
-        let has_merged_parts = way.parts
-            && interference
-                .nodes
-                .iter()
-                .any(|n| matches!(n, Node::Merged(_)));
+        let is_merged = |n: &Node| matches!(n, Node::Merged(_));
+        let has_merged = interference.nodes.iter().any(is_merged);
         let solution = self.place(
             interference,
             &below,
@@ -427,9 +424,7 @@ impl Job<'_, '_, '_> {
             is_late: solution.stopped == Some(Stop::Time),
             bound: match room {
                 // Merged otherwise, the same tensors may go lower than the solver can tell.
-                Room::Least if !has_merged_parts => {
-                    way.interference.bound.max(solution.lower_bound)
-                }
+                Room::Least if !has_merged => way.interference.bound.max(solution.lower_bound),
                 _ => way.interference.bound,
             },
         })
