@@ -297,8 +297,15 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let levels = Level::ALL.iter().filter(|&&level| level <= options.level());
         let promises: Vec<_> = levels.map(|&level| promises.up_to(level, graph)).collect();
         let has_partial_views = promises.iter().any(|p| !p.partial_views(graph).is_empty());
-        let views = promises.get(Level::Views as usize);
-        let most: Vec<&Promises> = views.into_iter().chain(promises.last()).collect();
+        let mut most: Vec<(Level, &Promises)> = Vec::new();
+        for level in [Level::Views, options.level()] {
+            // A level that promises no more than another one is the same.
+            if let Some(promises) = promises.get(level as usize)
+                && most.iter().all(|(_, known)| *known != promises)
+            {
+                most.push((level, promises));
+            }
+        }
         let scenes = scene::scenes(graph, options, &keep, &most)?;
         let scene = &scenes[0];
         let unplanned = scene.simulate(None)?;
@@ -440,7 +447,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
         report.planner = candidate.planner.to_string();
         report.reordered = !scene.orders.is_empty();
-        report.order_proved = scene.is_proved;
+        report.order_proved = self.is_order_proved(candidate);
         report.tensors_planned = candidate.offsets.iter().filter(|&&o| o != -1).count();
         let places = &candidate.simulations[0];
         report.taken = taken(&scene.graph, promises, |t| {
@@ -454,6 +461,9 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             );
         }
         report.describe_head(&candidate.simulations[0], true);
+        // A head that only the solver has proved, above what is alive at one time, says nothing of other orders.
+        let is_least = report.order_proved && candidate.head() == candidate.least;
+        report.optimal_in_any_order = report.optimal && (report.is_chain || is_least);
         report.libraries = self.heads(&candidate.simulations);
         self.describe_needs(&mut report, &scene.graph);
         Ok(report)
@@ -467,6 +477,17 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             LibraryHead::new(self.graph, scratch, without.head, with.head)
         });
         heads.collect()
+    }
+
+    /// Whether no order of the operators needs less than the plan's with as much shared as the options allow.
+    fn is_order_proved(&self, candidate: &Candidate) -> bool {
+        // Levels that promise nothing more are the same.
+        let most = self.promises.last();
+        let same = |l: Level| self.promises.get(l as usize) == most;
+        let proved = self.scenes.iter().flat_map(|s| &s.proved);
+        proved
+            .into_iter()
+            .any(|&(level, least)| same(level) && candidate.least <= least)
     }
 
     /// Which kernels the plan depends on.

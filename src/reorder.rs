@@ -37,6 +37,8 @@ pub struct Schedule {
     pub orders: Vec<Vec<u32>>,
     /// Whether no order of the operators has a lower peak, scratch memory included.
     pub is_proved: bool,
+    /// That peak, in bytes.
+    pub peak: u64,
 }
 
 impl Schedule {
@@ -55,6 +57,8 @@ pub struct Objects {
     pub bytes: Vec<u64>,
     /// Inputs that outputs of their operators may lie over, with the bytes that this saves if nobody needs the input later.
     pub overlaps: BTreeMap<(TensorId, TensorId), u64>,
+    /// Overlaps count only where nobody needs the input later in any order: another order may come of it, and no proof.
+    pub is_cautious: bool,
 }
 
 impl Objects {

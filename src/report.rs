@@ -173,6 +173,8 @@ pub struct Report {
     pub reordered: bool,
     /// Whether no order of the operators has a lower peak, with as much shared as was taken into account.
     pub order_proved: bool,
+    /// Whether `head_bytes` is proved to be the least possible in whatever order of operators.
+    pub optimal_in_any_order: bool,
     /// How much tensors may share.
     pub level: Level,
     /// What shares bytes.
@@ -213,6 +215,7 @@ impl Report {
             libraries: Vec::new(),
             reordered: false,
             order_proved: false,
+            optimal_in_any_order: false,
             optimal: false,
             level: options.level(),
             taken: Vec::new(),

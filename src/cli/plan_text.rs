@@ -27,7 +27,11 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
             "with the plan that was in the file",
         );
     }
-    let proved = if report.optimal { "proved optimal" } else { "" };
+    let proved = match (report.optimal, report.optimal_in_any_order) {
+        (true, true) => "proved optimal",
+        (true, false) => "proved optimal for this order",
+        _ => "",
+    };
     let note = match (report.saving_percent(), proved) {
         (saved, proved) if saved <= 0.0 => proved.to_owned(),
         (saved, "") => format!("saves {}", percent(saved)),
@@ -165,7 +169,8 @@ fn note(row: &Row) -> String {
         _ if row.over_limit => "over the limit, not written".into(),
         Outcome::Planned { .. } => {
             let mut note = match report.optimal {
-                true => "optimal".to_owned(),
+                true if report.optimal_in_any_order => "optimal".to_owned(),
+                true => "optimal for this order".to_owned(),
                 false => format!("bound {}", thousands(report.sizes.bound_with_scratch_bytes)),
             };
             note.push_str(match (report.reordered, report.order_proved) {
@@ -212,6 +217,14 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
         parts.join(", "),
         bits.number()
     );
+    let special = rows.iter().filter_map(|r| r.report.needs.as_ref());
+    if let Some(kernels) = special.clone().next() {
+        text.push_str(&format!(
+            "{} {}\n",
+            count(special.count(), "plan"),
+            only_for(kernels)
+        ));
+    }
     if let Some(mean) = geometric_mean(rows) {
         text.push_str(&format!("head against before, geometric mean: {mean:.3}\n"));
     }

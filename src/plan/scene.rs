@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use arenaplan_schema::patch::OperatorOrder;
 
-use crate::aliasing::{self, Promises};
+use crate::aliasing::{self, Level, Promises};
 use crate::check;
 use crate::error::Error;
 use crate::graph::{Graph, TensorId};
@@ -22,8 +22,8 @@ pub(super) struct Scene<'g, 'a> {
     pub(super) lifetimes: Lifetimes,
     /// For each subgraph that is not in the file's order, the order.
     pub(super) orders: Vec<OperatorOrder>,
-    /// Whether no order has a lower peak, with as much shared as this one was made for.
-    pub(super) is_proved: bool,
+    /// Levels of sharing, each with bytes that no order of the operators needs less than with it.
+    pub(super) proved: Vec<(Level, u64)>,
     /// What the kernels of each library of the target ask for.
     pub(super) scratch: Vec<Scratch>,
 }
@@ -33,7 +33,7 @@ impl<'g, 'a> Scene<'g, 'a> {
     pub(super) fn of_file(graph: &'g Graph<'a>, options: &Options) -> Result<Self, Error> {
         Ok(Self {
             orders: Vec::new(),
-            is_proved: false,
+            proved: Vec::new(),
             lifetimes: Lifetimes::of(graph)?,
             scratch: options.scratch_by_library(graph)?,
             graph: Cow::Borrowed(graph),
@@ -52,7 +52,7 @@ impl<'g, 'a> Scene<'g, 'a> {
         });
         Ok(Self {
             orders: orders.collect(),
-            is_proved: schedule.is_proved,
+            proved: Vec::new(),
             lifetimes: Lifetimes::of(&graph)?,
             scratch: options.scratch_by_library(&graph)?,
             graph: Cow::Owned(graph),
@@ -105,15 +105,15 @@ pub(super) fn scenes<'g, 'a>(
     graph: &'g Graph<'a>,
     options: &Options,
     keep: &[TensorId],
-    promises: &[&Promises],
+    promises: &[(Level, &Promises)],
 ) -> Result<Vec<Scene<'g, 'a>>, Error> {
     let mut file = Scene::of_file(graph, options)?;
     if !options.reorder {
         return Ok(vec![file]);
     }
-    let mut objects = vec![Objects::of_tensors(graph)];
+    let mut objects = vec![(Level::None, true, Objects::of_tensors(graph))];
     // The highest level, and views alone: what is best with overlaps may leave other libraries no room.
-    for promises in promises.iter().rev() {
+    for &(level, promises) in promises.iter().rev() {
         for parts in [true, false] {
             let rules = Rules {
                 align: options.alignment(),
@@ -124,25 +124,56 @@ pub(super) fn scenes<'g, 'a>(
                 ..Rules::tensors_alone()
             };
             let shared = objects_of(graph, &file.lifetimes, rules);
-            if !objects.contains(&shared) {
-                objects.push(shared);
+            // A block with parts is not alive as a whole, which the search does not know; and in another order more may be
+            // merged.
+            let is_whole =
+                promises.partial_views(graph).is_empty() && shared.has_all_views(promises);
+            if level > Level::Views {
+                let cautious = Objects {
+                    is_cautious: true,
+                    ..shared.clone()
+                };
+                objects.push((level, false, cautious));
             }
+            objects.push((level, is_whole, shared));
         }
     }
-    let mut schedules: Vec<Schedule> = Vec::new();
-    for objects in &objects {
-        let found = schedule(graph, objects, file.first_scratch(), keep);
+    let mut schedules: Vec<(Schedule, Vec<(Level, u64)>)> = Vec::new();
+    let mut done: Vec<(&Objects, Schedule)> = Vec::new();
+    for (level, is_whole, objects) in &objects {
+        let known = done
+            .iter()
+            .find(|(o, _)| *o == objects)
+            .map(|(_, found)| found.clone());
+        let found = match known {
+            Some(found) => found,
+            None => schedule(graph, objects, file.first_scratch(), keep),
+        };
+        done.push((objects, found.clone()));
+        let proved = (found.is_proved && *is_whole).then_some((*level, found.peak));
         if found.is_unchanged() {
-            file.is_proved |= found.is_proved;
-        } else if schedules.iter().all(|s| s.orders != found.orders) {
-            schedules.push(found);
+            file.proved.extend(proved);
+            continue;
+        }
+        match schedules.iter_mut().find(|(s, _)| s.orders == found.orders) {
+            Some((_, levels)) => levels.extend(proved),
+            None => schedules.push((found, proved.into_iter().collect())),
         }
     }
     let mut scenes = vec![file];
-    for schedule in &schedules {
-        scenes.push(Scene::in_order(graph, schedule, options)?);
+    for (schedule, proved) in schedules {
+        let scene = Scene::in_order(graph, &schedule, options)?;
+        scenes.push(Scene { proved, ..scene });
     }
     Ok(scenes)
+}
+
+impl Objects {
+    /// Whether all tensors that may be views of each other are one object.
+    fn has_all_views(&self, promises: &Promises) -> bool {
+        let mut views = promises.iter().filter(|(_, _, p)| p.view_at.is_some());
+        views.all(|(input, output, _)| self.of[input.index()] == self.of[output.index()])
+    }
 }
 
 /// The blocks of tensors as objects, with what outputs over inputs save.

@@ -45,6 +45,8 @@ pub(super) struct Candidate {
     pub(super) is_late: bool,
     /// No plan of this way is below, in bytes of head; of the best one, no plan of any way.
     pub(super) bound: u64,
+    /// The liveness bound of this order with this sharing.
+    pub(super) least: u64,
 }
 
 impl Candidate {
@@ -418,6 +420,7 @@ impl Job<'_, '_, '_> {
         Ok(Candidate {
             scene: way.scene,
             level: way.level,
+            least: way.interference.bound,
             simulations: scene.simulate(Some(&offsets))?,
             offsets,
             planner: solution.planner,

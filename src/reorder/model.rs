@@ -153,7 +153,7 @@ impl Orders<'_, '_> {
                 touches: tensors.filter_map(|&t| object(t)).collect(),
                 after,
                 extra_bytes: scratch + self.largest_peak(&op.calls),
-                saved_bytes: 0,
+                ..Step::default()
             });
         }
         for &o in at_start.iter().chain(&unwritten) {
@@ -167,47 +167,60 @@ impl Orders<'_, '_> {
             let object = self.objects.of[t.index()]?;
             numbers.get(&object).copied()
         };
-        self.save(&mut task, operators, numbers);
-        (task, is_exact)
+        let is_all = self.save(&mut task, operators, numbers);
+        (task, is_exact && is_all)
     }
 
-    /// Notes what operators save by outputs that lie over inputs, where that holds in every order.
+    /// Notes what operators save by outputs that lie over inputs which they are the last to touch. Gives whether that is all
+    /// that there is to save.
     fn save(
         &self,
         task: &mut Task,
         operators: &[Operator<'_>],
         number: impl Fn(TensorId) -> Option<u32>,
-    ) {
-        if self.objects.overlaps.is_empty() || task.len() > MAX_STEPS {
-            return;
+    ) -> bool {
+        if self.objects.overlaps.is_empty() {
+            return true;
+        }
+        if task.len() > MAX_STEPS {
+            return false;
         }
         let reach = Reach::of(task);
+        let mut is_all = true;
         for (k, op) in (0u32..).zip(operators) {
-            let mut saved = 0;
+            let (mut savings, mut most) = (Vec::new(), 0);
             for &to in &op.outputs {
                 let Some(y) = number(to) else { continue };
-                let others = |o: u32| task.touched_by(o).iter().filter(move |&&other| other != k);
+                let mut others = task.touched_by(y).iter().filter(|&&other| other != k);
+                // What begins with another operator may begin in any order.
                 let begins = !task.objects()[y as usize].at_start
-                    && others(y).all(|&other| reach.descendants.has(k, other));
-                if !begins {
-                    continue;
-                }
-                let mut sum = 0;
+                    && others.all(|&other| reach.descendants.has(k, other));
                 let inputs: BTreeSet<_> = op.inputs.iter().flatten().collect();
                 for &from in inputs {
-                    let Some(x) = number(from).filter(|&x| x != y) else {
-                        continue;
+                    let bytes = self.objects.overlaps.get(&(from, to)).copied();
+                    let is_last = |x: u32| {
+                        let mut others = task.touched_by(x).iter().filter(|&&other| other != k);
+                        others.all(|&other| reach.ancestors.has(k, other))
                     };
-                    let ends = !task.objects()[x as usize].at_end
-                        && others(x).all(|&other| reach.ancestors.has(k, other));
-                    if ends {
-                        sum += self.objects.overlaps.get(&(from, to)).copied().unwrap_or(0);
+                    let x = number(from).filter(|&x| x != y && begins);
+                    let x = x.filter(|&x| !self.objects.is_cautious || is_last(x));
+                    match (bytes, x) {
+                        (Some(bytes), Some(x)) => savings.push((x, bytes)),
+                        (Some(_), None) => is_all = false,
+                        (None, _) => {}
                     }
                 }
-                saved += sum.min(task.objects()[y as usize].bytes);
+                if begins {
+                    most += task.objects()[y as usize].bytes;
+                }
             }
-            task.save(k, saved);
+            // With several outputs the limit of each one is not told apart.
+            is_all &= savings.is_empty() || op.outputs.len() == 1;
+            if !savings.is_empty() {
+                task.save(k, savings, most);
+            }
         }
+        is_all
     }
 
     /// Where the file's order is good enough it is kept, of subgraphs that are called as well.
@@ -256,6 +269,7 @@ impl Orders<'_, '_> {
         Schedule {
             orders,
             is_proved: called_once && kept_outside && all,
+            peak: self.largest_peak(&[0]),
         }
     }
 

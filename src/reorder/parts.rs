@@ -114,9 +114,17 @@ impl Joined {
             let group: Vec<u32> = group.copied().collect();
             let mut step = Step {
                 extra_bytes: task.steps()[host as usize].extra_bytes,
-                saved_bytes: task.steps()[host as usize].saved_bytes,
+                most_saved: task.steps()[host as usize].most_saved,
                 ..Step::default()
             };
+            // What runs right after it and touches the same is the last to do so.
+            let is_later = |o: &u32| {
+                after
+                    .iter()
+                    .any(|&k| task.steps()[k as usize].touches.contains(o))
+            };
+            let savings = task.steps()[host as usize].savings.iter();
+            step.savings = savings.filter(|(o, _)| !is_later(o)).copied().collect();
             for &k in &group {
                 let part = &task.steps()[k as usize];
                 step.touches.extend(&part.touches);

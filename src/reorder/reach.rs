@@ -1,6 +1,6 @@
 //! Which operators come before and after which in every order: a row of bits each.
 
-use super::task::Task;
+use super::task::{Step, Task};
 
 /// A square of bits: row `k` has a bit for each operator that is related to `k`.
 pub(super) struct Rows {
@@ -120,7 +120,7 @@ pub(super) fn least_peak(task: &Task, reach: &Reach) -> u64 {
         }
     }
     let start = task.start().0;
-    let saved = task.steps().iter().map(|s| s.saved_bytes);
+    let saved = task.steps().iter().map(Step::possible_saving);
     let forced = forced.into_iter().zip(saved);
     let forced = forced.map(|(sum, saved)| sum.saturating_sub(saved));
     forced.fold(start.max(end), u64::max)

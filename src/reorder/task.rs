@@ -22,9 +22,26 @@ pub struct Step {
     pub after: Vec<u32>,
     /// Bytes that only it needs, while it runs: scratch memory, what happens inside a called subgraph.
     pub extra_bytes: u64,
-    /// Bytes of an object that it is always the first to touch, which lie over objects that it is always the last to
-    /// touch: not needed twice. At most the bytes of the former.
-    pub saved_bytes: u64,
+    /// Objects, each with the bytes that it saves if the operator is the last to touch it: what the operator is always the
+    /// first to touch may lie over it.
+    pub savings: Vec<(u32, u64)>,
+    /// The most that the operator saves, whatever it is the last to touch: at most the bytes that it is always the first to
+    /// touch.
+    pub most_saved: u64,
+}
+
+impl Step {
+    /// What is saved by being the last to touch an object.
+    fn saving(&self, object: u32) -> u64 {
+        let of_it = self.savings.iter().filter(|&&(o, _)| o == object);
+        of_it.map(|&(_, bytes)| bytes).sum()
+    }
+
+    /// No order saves more than this.
+    pub(super) fn possible_saving(&self) -> u64 {
+        let all: u64 = self.savings.iter().map(|&(_, bytes)| bytes).sum();
+        all.min(self.most_saved)
+    }
 }
 
 /// Operators to be ordered, numbered in an order that is possible: each comes after those in its `after`.
@@ -80,9 +97,11 @@ impl Task {
     }
 
     /// Notes what an operator saves.
-    pub(super) fn save(&mut self, k: u32, bytes: u64) {
+    pub(super) fn save(&mut self, k: u32, savings: Vec<(u32, u64)>, most_saved: u64) {
         if let Some(step) = self.steps.get_mut(k as usize) {
-            step.saved_bytes = bytes;
+            step.savings = savings;
+            step.savings.retain(|(o, _)| step.touches.contains(o));
+            step.most_saved = most_saved;
         }
     }
 
@@ -148,7 +167,7 @@ impl Task {
     /// Bytes alive while operator `k` runs and after it, when `live` are before it and `is_done` says what ran already.
     pub(super) fn step(&self, is_done: impl Fn(u32) -> bool, live: u64, k: u32) -> (u64, u64) {
         let step = &self.steps[k as usize];
-        let (mut taken, mut freed) = (0, 0);
+        let (mut taken, mut freed, mut saved) = (0, 0, 0);
         for &o in &step.touches {
             let object = self.objects[o as usize];
             let (mut first, mut last) = (!object.at_start, !object.at_end);
@@ -168,10 +187,11 @@ impl Task {
             }
             if last {
                 freed += object.bytes;
+                saved += step.saving(o);
             }
         }
         (
-            (live + taken + step.extra_bytes).saturating_sub(step.saved_bytes),
+            (live + taken + step.extra_bytes).saturating_sub(saved.min(step.most_saved)),
             (live + taken).saturating_sub(freed),
         )
     }
@@ -191,7 +211,7 @@ impl Task {
         let mut begun: Vec<bool> = self.objects.iter().map(|o| o.at_start).collect();
         let levels = order.iter().map(|&k| {
             let step = &self.steps[k as usize];
-            let mut freed = 0;
+            let (mut freed, mut saved) = (0, 0);
             for &o in &step.touches {
                 let object = self.objects[o as usize];
                 if !std::mem::replace(&mut begun[o as usize], true) {
@@ -200,9 +220,10 @@ impl Task {
                 open[o as usize] = open[o as usize].saturating_sub(1);
                 if open[o as usize] == 0 && !object.at_end {
                     freed += object.bytes;
+                    saved += step.saving(o);
                 }
             }
-            let level = (live + step.extra_bytes).saturating_sub(step.saved_bytes);
+            let level = (live + step.extra_bytes).saturating_sub(saved.min(step.most_saved));
             live = live.saturating_sub(freed);
             (level, live)
         });
@@ -265,7 +286,12 @@ impl Task {
                 touches: step.touches.iter().map(|o| numbers[o]).collect(),
                 after: inner.map(|i| i as u32).collect(),
                 extra_bytes: step.extra_bytes,
-                saved_bytes: step.saved_bytes,
+                savings: step
+                    .savings
+                    .iter()
+                    .map(|&(o, bytes)| (numbers[&o], bytes))
+                    .collect(),
+                most_saved: step.most_saved,
             }
         });
         let mut part = Task::new(objects, steps.collect());

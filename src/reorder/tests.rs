@@ -64,30 +64,44 @@ fn random_task(random: &mut Random, n: u64) -> Task {
     task
 }
 
-/// Lets some operators save bytes: of something that they are always the first to touch, over something that they are
-/// always the last to touch.
+/// Lets some operators save bytes of something that they are always the first to touch, over what they may be the last to
+/// touch.
 fn save_some(random: &mut Random, task: &mut Task) {
     let reach = Reach::of(task);
     for k in 0..task.len() as u32 {
         let others = |o: u32| task.touched_by(o).iter().filter(move |&&other| other != k);
-        let touches = || task.steps()[k as usize].touches.iter().copied();
+        let touches = task.steps()[k as usize].touches.clone();
         let bytes = |o: u32| task.objects()[o as usize].bytes;
-        let begun = touches().filter(|&o| {
+        let begun = touches.iter().copied().filter(|&o| {
             let at_start = task.objects()[o as usize].at_start;
             !at_start && others(o).all(|&other| reach.descendants.has(k, other))
         });
-        let ended = touches().filter(|&o| {
-            let at_end = task.objects()[o as usize].at_end;
-            !at_end && others(o).all(|&other| reach.ancestors.has(k, other))
-        });
-        let most = begun
+        let Some(y) = begun
             .max_by_key(|&o| bytes(o))
-            .zip(ended.max_by_key(|&o| bytes(o)));
-        if let Some((y, x)) = most.filter(|(y, x)| y != x && random.below(2) == 0) {
-            let saved = random.below(bytes(x).min(bytes(y)) + 1);
-            task.save(k, saved);
-        }
+            .filter(|_| random.below(3) > 0)
+        else {
+            continue;
+        };
+        let savings = touches.iter().copied().filter(|&x| x != y);
+        let savings = savings.map(|x| (x, random.below(bytes(x).min(bytes(y)) + 1)));
+        let savings: Vec<_> = savings.collect();
+        let most = bytes(y);
+        task.save(k, savings, most);
     }
+}
+
+/// What an operator saves after those that are done.
+fn saved(task: &Task, done: &[bool], k: u32) -> u64 {
+    let step = &task.steps()[k as usize];
+    let is_last = |o: u32| {
+        let mut others = task.touched_by(o).iter().filter(|&&other| other != k);
+        !task.objects()[o as usize].at_end && others.all(|&other| done[other as usize])
+    };
+    let savings = step.savings.iter().filter(|&&(o, _)| is_last(o));
+    savings
+        .map(|&(_, bytes)| bytes)
+        .sum::<u64>()
+        .min(step.most_saved)
 }
 
 /// The least peak over all orders that are allowed, counted in the plainest way.
@@ -118,7 +132,7 @@ fn least_of_all(task: &Task) -> u64 {
             if done[k as usize] || !step.after.iter().all(|&p| done[p as usize]) {
                 continue;
             }
-            let level = alive(task, done, Some(k)) + step.extra_bytes - step.saved_bytes;
+            let level = alive(task, done, Some(k)) + step.extra_bytes - saved(task, done, k);
             done[k as usize] = true;
             go(task, done, peak.max(level), best);
             done[k as usize] = false;
@@ -266,7 +280,7 @@ fn tensors_can_share_an_object() {
         touches: touches.to_vec(),
         after: after.to_vec(),
         extra_bytes: 0,
-        saved_bytes: 0,
+        ..Step::default()
     };
     // Two branches of a large and a small tensor, both ending in one object of 8 bytes, read by the last operator.
     let steps = vec![

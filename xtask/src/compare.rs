@@ -37,7 +37,7 @@ Each column adds something to the one before it. The first ones are for any kern
 | placement | `--reorder no --alias none`: tensors are placed better, and that is all |
 | order | `--alias none`: operators also run in the order with the least peak |
 | views | `--target tflm`, the default: tensors that an operator only copies lie on each other |
-| gap | how far the column before it is above the lower bound of all such plans; `-`: it is the least, proved |
+| gap | how far the column before it is above the lower bound of all such plans; `-`: it is the least for its order of operators, proved |
 | *target*: in place | `--target tflm-TARGET --alias in-place`: outputs also start where their input does |
 | *target*: overlap | `--target tflm-TARGET`: outputs also run behind their input at the distance that the kernel keeps |
 | *target*: TFLM | as the first column, with that library's scratch memory, where that differs |
