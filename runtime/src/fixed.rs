@@ -1,0 +1,151 @@
+//! Fixed-point arithmetic of quantized kernels.
+//!
+//! The rules are those of TFLM's reference kernels (`kernels/internal/quantization_util.cc`, `common.h`, and gemmlowp's
+//! `fixedpoint.h`), to the bit.
+
+use crate::error::Fault;
+use crate::node::Tensor;
+use crate::types::Type;
+
+/// A real factor as `multiplier / 2^31 * 2^shift`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Multiplier {
+    /// In the upper half of what 31 bits hold, or 0.
+    pub multiplier: i32,
+    /// Left when positive; at least -31.
+    pub shift: i32,
+}
+
+impl Multiplier {
+    /// The nearest to `real`, as `QuantizeMultiplier` has it. What it refuses to represent (not a number, infinite, above
+    /// 2^31) saturates.
+    pub fn new(real: f64) -> Self {
+        let bits = real.to_bits();
+        let exponent = ((bits >> 52) & 0x7ff) as i32;
+        let fraction = bits & ((1 << 52) - 1);
+        let negative = bits >> 63 != 0;
+        // Subnormal numbers are far below 2^-31, where everything becomes 0.
+        if exponent == 0 {
+            return Self::default();
+        }
+        let mut shift = exponent - 1022;
+        // 53 significant bits to 31, half away from zero.
+        let mut fixed = ((fraction | (1 << 52)) + (1 << 21)) >> 22;
+        if fixed == 1 << 31 {
+            fixed = 1 << 30;
+            shift += 1;
+        }
+        if shift < -31 {
+            return Self::default();
+        }
+        let fixed = fixed as i32;
+        Self {
+            multiplier: if negative { -fixed } else { fixed },
+            shift: shift.min(31),
+        }
+    }
+
+    /// `x` times the factor, rounded twice as `MultiplyByQuantizedMultiplier` does.
+    #[inline(always)]
+    pub fn apply(self, x: i32) -> i32 {
+        let left = self.shift.max(0) as u32;
+        let right = (-self.shift).max(0) as u32;
+        rounding_shift_right(doubling_high(x.wrapping_shl(left), self.multiplier), right)
+    }
+
+    /// As [`apply`](Self::apply), of an `i64` in 48 bits, which is rounded once: 16-bit kernels.
+    #[inline(always)]
+    pub fn apply_wide(self, x: i64) -> i32 {
+        let reduced = if self.multiplier < 0x7fff_0000 {
+            (self.multiplier + (1 << 15)) >> 16
+        } else {
+            0x7fff
+        };
+        // From -16 to 46.
+        let total = (15 - self.shift).clamp(1, 63) as u32;
+        let product = x.wrapping_mul(i64::from(reduced));
+        (product.wrapping_add(1 << (total - 1)) >> total) as i32
+    }
+}
+
+/// The high half of `2 * a * b`, rounded to nearest: `SaturatingRoundingDoublingHighMul`.
+#[inline(always)]
+pub fn doubling_high(a: i32, b: i32) -> i32 {
+    if a == i32::MIN && b == i32::MIN {
+        return i32::MAX;
+    }
+    let product = i64::from(a) * i64::from(b);
+    let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
+    // Division truncates, where a shift would round down.
+    ((product + nudge) / (1 << 31)) as i32
+}
+
+/// `x / 2^exponent`, half away from zero: `RoundingDivideByPOT`. Exponents are at most 31.
+#[inline(always)]
+pub fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
+    let mask = (1i32.wrapping_shl(exponent)).wrapping_sub(1);
+    let remainder = x & mask;
+    let threshold = (mask >> 1) + i32::from(x < 0);
+    x.wrapping_shr(exponent) + i32::from(remainder > threshold)
+}
+
+/// The fused activation of an operator, by the schema's `ActivationFunctionType`.
+pub mod activation {
+    /// No activation.
+    pub const NONE: i8 = 0;
+    /// Not below 0.
+    pub const RELU: i8 = 1;
+    /// From -1 to 1.
+    pub const RELU_N1_TO_1: i8 = 2;
+    /// From 0 to 6.
+    pub const RELU6: i8 = 3;
+}
+
+/// The least and the largest value that `activation` leaves of a quantized output.
+///
+/// # Errors
+/// A type other than int8, uint8 and int16, an unknown activation (slot `slot`), or no quantization.
+pub fn activation_range(
+    output: &Tensor<'_>,
+    activation: i8,
+    slot: u8,
+) -> Result<(i32, i32), Fault> {
+    let (least, largest) = match output.element_type() {
+        Type::INT8 => (i32::from(i8::MIN), i32::from(i8::MAX)),
+        Type::UINT8 => (0, i32::from(u8::MAX)),
+        Type::INT16 => (i32::from(i16::MIN), i32::from(i16::MAX)),
+        _ => return Err(Fault::ElementType(output.operand())),
+    };
+    let quantized = |real: f32| -> Result<i32, Fault> {
+        let scaled = libm::roundf(real / output.scale()?);
+        Ok(output.zero_point().saturating_add(scaled as i32))
+    };
+    Ok(match activation {
+        activation::NONE => (least, largest),
+        activation::RELU => (least.max(quantized(0.0)?), largest),
+        activation::RELU_N1_TO_1 => (least.max(quantized(-1.0)?), largest.min(quantized(1.0)?)),
+        activation::RELU6 => (least.max(quantized(0.0)?), largest.min(quantized(6.0)?)),
+        _ => return Err(Fault::Unsupported(slot)),
+    })
+}
+
+/// The least and the largest value that `activation` leaves of an output of floats.
+///
+/// # Errors
+/// An unknown activation (slot `slot`).
+pub fn activation_range_f32(activation: i8, slot: u8) -> Result<(f32, f32), Fault> {
+    Ok(match activation {
+        activation::NONE => (f32::MIN, f32::MAX),
+        activation::RELU => (0.0, f32::MAX),
+        activation::RELU_N1_TO_1 => (-1.0, 1.0),
+        activation::RELU6 => (0.0, 6.0),
+        _ => return Err(Fault::Unsupported(slot)),
+    })
+}
+
+/// `x`, not below `least` nor above `largest`; without the panic of `clamp` where those are the wrong way around.
+#[inline(always)]
+pub fn clamp<T: PartialOrd>(x: T, least: T, largest: T) -> T {
+    let x = if x < least { least } else { x };
+    if x > largest { largest } else { x }
+}

@@ -1,0 +1,617 @@
+//! Where everything goes: the words of the tail, and a place for each tensor.
+//!
+//! ```text
+//! head (while preparing): one record of 16 bytes per buffer
+//! tail: a word per tensor | a word per operator | two words per resource | variables | values of resources
+//! ```
+
+use arenaplan_schema::view::{Model, ONLINE, Operator, SubGraph, Vector};
+
+use crate::check;
+use crate::error::{Error, Operand};
+use crate::greedy::{Buffers, greedy};
+use crate::kernel::Code;
+use crate::memory::ViewMut;
+use crate::node::{Node, Tensor};
+use crate::run::{Numbers, Place, Run, constant};
+use crate::types::Type;
+use crate::walk::{Visit, Visitor, walk};
+
+/// Alignment of the arena and of everything that is placed in it: TFLM's, so that plans mean the same.
+pub(crate) const ALIGNMENT: usize = 16;
+
+/// The newest plan that is understood.
+const PLAN_VERSION: u32 = 1;
+
+/// Counts that follow from the model alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) tensors: u32,
+    pub(crate) operators: u32,
+    pub(crate) resources: u32,
+    /// Bytes of variable tensors, each rounded.
+    pub(crate) variable_bytes: usize,
+    /// Bytes of the values of resources, each rounded.
+    pub(crate) resource_bytes: usize,
+}
+
+impl Sizes {
+    pub(crate) fn of(model: &Model<'_>) -> Result<Self, Error> {
+        let mut sizes = Sizes::default();
+        for subgraph in model.subgraphs()? {
+            let subgraph = subgraph?;
+            for (k, tensor) in subgraph.tensors()?.into_iter().enumerate() {
+                let tensor = tensor?;
+                if tensor.is_variable()? {
+                    let bytes = byte_len(&tensor, sizes.tensors.saturating_add(k as u32))?;
+                    sizes.variable_bytes = add(sizes.variable_bytes, rounded(bytes)?)?;
+                }
+            }
+            sizes.tensors = add_u32(sizes.tensors, subgraph.tensors()?.len())?;
+            sizes.operators = add_u32(sizes.operators, subgraph.operators()?.len())?;
+        }
+        for_each_resource(model, &mut |_, bytes| {
+            sizes.resources += 1;
+            sizes.resource_bytes = add(sizes.resource_bytes, rounded(bytes)?)?;
+            Ok(())
+        })?;
+        Ok(sizes)
+    }
+
+    pub(crate) fn words(&self) -> usize {
+        // Each count is below 2^32, and so is what a file can hold.
+        (self.tensors as usize)
+            .saturating_add(self.operators as usize)
+            .saturating_add((self.resources as usize).saturating_mul(2))
+    }
+
+    /// Bytes of the tail.
+    pub(crate) fn tail(&self) -> Result<usize, Error> {
+        let words = rounded(self.words().saturating_mul(4))?;
+        add(add(words, self.variable_bytes)?, self.resource_bytes)
+    }
+}
+
+fn add(a: usize, b: usize) -> Result<usize, Error> {
+    a.checked_add(b).ok_or(Error::TooLarge)
+}
+
+fn add_u32(a: u32, b: usize) -> Result<u32, Error> {
+    let b = u32::try_from(b).map_err(|_| Error::TooLarge)?;
+    a.checked_add(b).ok_or(Error::TooLarge)
+}
+
+fn rounded(bytes: usize) -> Result<usize, Error> {
+    bytes
+        .checked_next_multiple_of(ALIGNMENT)
+        .ok_or(Error::TooLarge)
+}
+
+/// Bytes of a tensor; `id` is for the error.
+fn byte_len(tensor: &arenaplan_schema::view::Tensor<'_>, id: u32) -> Result<usize, Error> {
+    let shape = crate::node::Shape(tensor.shape()?);
+    let element = Type(tensor.element_type()?).bytes();
+    let bytes = shape
+        .elements()
+        .zip(element)
+        .and_then(|(n, bytes)| n.checked_mul(bytes));
+    bytes.ok_or(Error::TensorSize { tensor: id })
+}
+
+/// The name of the resource that a VAR_HANDLE stands for.
+fn resource_name<'a>(operator: &Operator<'a>) -> Result<(&'a [u8], &'a [u8]), Error> {
+    let Some(options) = operator.options()? else {
+        return Ok((&[], &[]));
+    };
+    let text = |slot| -> Result<&'a [u8], Error> {
+        Ok(options.text(slot)?.map_or(&[], |text| text.as_bytes()))
+    };
+    Ok((text(0)?, text(1)?))
+}
+
+fn code(model: &Model<'_>, operator: &Operator<'_>) -> Result<Code, Error> {
+    let code = model
+        .operator_codes()?
+        .get(operator.opcode_index()? as usize)?;
+    Ok(Code(code.builtin_code()?))
+}
+
+/// The VAR_HANDLE that makes tensor `tensor` of `subgraph`.
+fn handle<'a>(
+    model: &Model<'a>,
+    subgraph: &SubGraph<'a>,
+    tensor: i32,
+) -> Result<Option<Operator<'a>>, Error> {
+    for operator in subgraph.operators()? {
+        let operator = operator?;
+        if code(model, &operator)? == Code::VAR_HANDLE && operator.outputs()?.get(0) == Some(tensor)
+        {
+            return Ok(Some(operator));
+        }
+    }
+    Ok(None)
+}
+
+/// Calls `with` for each VAR_HANDLE that is the first of its name, with the bytes of what is first assigned to it.
+fn for_each_resource<'a>(
+    model: &Model<'a>,
+    with: &mut dyn FnMut(&Operator<'a>, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for_each_operator(model, &mut |_, _, operator| {
+        if code(model, operator)? != Code::VAR_HANDLE
+            || resource_number(model, operator)?.1 != operator.table().position()
+        {
+            return Ok(());
+        }
+        let name = resource_name(operator)?;
+        let mut bytes = None;
+        for_each_operator(model, &mut |subgraph, numbers, assign| {
+            if bytes.is_some() || code(model, assign)? != Code::ASSIGN_VARIABLE {
+                return Ok(());
+            }
+            let inputs = assign.inputs()?;
+            let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
+                return Ok(());
+            };
+            let Some(handle) = handle(model, subgraph, to)? else {
+                return Ok(());
+            };
+            if resource_name(&handle)? == name {
+                let at = usize::try_from(from).unwrap_or(usize::MAX);
+                let id = numbers.tensor.saturating_add(at as u32);
+                bytes = Some(byte_len(&subgraph.tensors()?.get(at)?, id)?);
+            }
+            Ok(())
+        })?;
+        with(operator, bytes.unwrap_or(0))
+    })
+}
+
+/// The number of the resource of a VAR_HANDLE, and where in the file the first VAR_HANDLE with that name is.
+fn resource_number(model: &Model<'_>, operator: &Operator<'_>) -> Result<(u32, usize), Error> {
+    let name = resource_name(operator)?;
+    let mut number = 0;
+    let mut found = None;
+    for_each_operator(model, &mut |_, _, other| {
+        if found.is_none() && code(model, other)? == Code::VAR_HANDLE {
+            if resource_name(other)? == name {
+                found = Some(other.table().position());
+            } else if is_first(model, other)? {
+                number += 1;
+            }
+        }
+        Ok(())
+    })?;
+    Ok((number, found.unwrap_or(usize::MAX)))
+}
+
+/// Whether no VAR_HANDLE before `operator` has its name.
+fn is_first(model: &Model<'_>, operator: &Operator<'_>) -> Result<bool, Error> {
+    let name = resource_name(operator)?;
+    let mut first = None;
+    for_each_operator(model, &mut |_, _, other| {
+        if first.is_none()
+            && code(model, other)? == Code::VAR_HANDLE
+            && resource_name(other)? == name
+        {
+            first = Some(other.table().position());
+        }
+        Ok(())
+    })?;
+    Ok(first == Some(operator.table().position()))
+}
+
+type EachOperator<'f, 'a> =
+    dyn FnMut(&SubGraph<'a>, Numbers, &Operator<'a>) -> Result<(), Error> + 'f;
+
+fn for_each_operator<'a>(model: &Model<'a>, with: &mut EachOperator<'_, 'a>) -> Result<(), Error> {
+    let mut numbers = Numbers::default();
+    for subgraph in model.subgraphs()? {
+        let subgraph = subgraph?;
+        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
+            let operator_number = numbers.operator.saturating_add(k as u32);
+            let numbers = Numbers {
+                operator: operator_number,
+                ..numbers
+            };
+            with(&subgraph, numbers, &operator?)?;
+        }
+        numbers.skip(&subgraph)?;
+    }
+    Ok(())
+}
+
+/// What is to be placed in the head, in records of four words: size, offset, first and last use, next one.
+#[derive(Clone, Copy)]
+pub(crate) struct Records<'a> {
+    words: ViewMut<'a, u32>,
+    len: usize,
+}
+
+/// Bytes of a record.
+pub(crate) const RECORD: usize = 16;
+
+const UNPLACED: u32 = u32::MAX;
+const NO_NEXT: u32 = u16::MAX as u32;
+
+impl<'a> Records<'a> {
+    /// Adds a buffer that is never in use so far.
+    fn push(&mut self, bytes: usize, offset: u32) -> Result<u32, Error> {
+        let index = self.len;
+        if index >= NO_NEXT as usize {
+            return Err(Error::TooLarge);
+        }
+        let size = u32::try_from(rounded(bytes)?).map_err(|_| Error::TooLarge)?;
+        self.len += 1;
+        self.words.set(index * 4, size);
+        self.words.set(index * 4 + 1, offset);
+        self.words.set(index * 4 + 2, 0);
+        self.words.set(index * 4 + 3, NO_NEXT);
+        Ok(index as u32)
+    }
+
+    /// First and last use, by the clock and one; 0 for never.
+    pub(crate) fn span(&self, index: usize) -> (u16, u16) {
+        let word = self.words.get(index * 4 + 2);
+        ((word >> 16) as u16, word as u16)
+    }
+
+    fn set_span(&mut self, index: usize, first: u16, last: u16) {
+        self.words
+            .set(index * 4 + 2, (u32::from(first) << 16) | u32::from(last));
+    }
+
+    /// A mark for the check.
+    pub(crate) fn set_mark(&mut self, index: usize, mark: bool) {
+        let at = index * 4 + 3;
+        let word = self.words.get(at) & 0xffff;
+        self.words.set(at, word | (u32::from(mark) << 16));
+    }
+
+    pub(crate) fn mark(&self, index: usize) -> bool {
+        self.words.get(index * 4 + 3) >> 16 != 0
+    }
+}
+
+impl Buffers for Records<'_> {
+    type Bytes = u32;
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn size(&self, index: usize) -> u32 {
+        self.words.get(index * 4)
+    }
+
+    fn conflict(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.span(a), self.span(b));
+        a.0 <= b.1 && b.0 <= a.1
+    }
+
+    fn offset(&self, index: usize) -> Option<u32> {
+        let offset = self.words.get(index * 4 + 1);
+        (offset != UNPLACED).then_some(offset)
+    }
+
+    fn place(&mut self, index: usize, offset: u32) {
+        self.words.set(index * 4 + 1, offset);
+    }
+
+    fn next(&self, index: usize) -> Option<usize> {
+        let next = self.words.get(index * 4 + 3) & 0xffff;
+        (next != NO_NEXT).then_some(next as usize)
+    }
+
+    fn set_next(&mut self, index: usize, next: Option<usize>) {
+        let next = next.map_or(NO_NEXT, |next| next as u32);
+        self.words.set(index * 4 + 3, next);
+    }
+}
+
+/// What preparing found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prepared {
+    /// Bytes of the head that inferences use.
+    pub(crate) head: usize,
+    /// Bytes of the head that preparing used.
+    pub(crate) room: usize,
+}
+
+/// Fills the words of the tail.
+pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
+    let model = &run.model;
+    let plan = model.offline_plan()?;
+    if let Some(plan) = &plan
+        && plan.version() > PLAN_VERSION
+    {
+        return Err(Error::PlanVersion {
+            version: plan.version(),
+        });
+    }
+    run.words.fill(Place::NONE.0);
+    let records = run.head.len() / RECORD * RECORD;
+    let words = run.head.part(0, records).and_then(ViewMut::cast);
+    let mut records = Records {
+        words: words.ok_or(Error::ArenaAlignment)?,
+        len: 0,
+    };
+    number_resources(run)?;
+    let offsets = plan.map(|plan| plan.offsets());
+    tensors(run, &mut records, offsets)?;
+    let tensors = records.len;
+    scratch(run, &mut records)?;
+    let room = records.len.saturating_mul(RECORD);
+    too_small(room, run.head.len())?;
+
+    let mut spans = Spans { run, records };
+    walk(model, &mut spans)?;
+    // What never runs needs no scratch memory, and TFLM gives it none.
+    for index in tensors..records.len {
+        if records.span(index).0 == 0 {
+            records.words.set(index * 4, 0);
+        }
+    }
+    let head = greedy(&mut records) as usize;
+    check::plan(run, &mut records)?;
+    too_small(head, run.head.len())?;
+
+    for index in 0..run.tensors.saturating_add(run.operators) {
+        let record = run.words.get(index as usize);
+        if let Some(offset) = record_of(&records, record) {
+            let place = Place::head(offset as usize).ok_or(Error::TooLarge)?;
+            run.words.set(index as usize, place.0);
+        }
+    }
+    place_state(run)?;
+    Ok(Prepared { head, room })
+}
+
+fn record_of(records: &Records<'_>, word: u32) -> Option<u32> {
+    let index = (word as usize) < records.len;
+    index.then(|| records.offset(word as usize)).flatten()
+}
+
+fn too_small(needed: usize, given: usize) -> Result<(), Error> {
+    match needed > given {
+        true => Err(Error::ArenaTooSmall { needed, given }),
+        false => Ok(()),
+    }
+}
+
+/// Gives each handle the number of its resource.
+fn number_resources(run: &Run<'_>) -> Result<(), Error> {
+    let model = &run.model;
+    for_each_operator(model, &mut |_, numbers, operator| {
+        if code(model, operator)? == Code::VAR_HANDLE
+            && let Some(tensor) = operator
+                .outputs()?
+                .get(0)
+                .and_then(|t| u32::try_from(t).ok())
+        {
+            let (number, _) = resource_number(model, operator)?;
+            let index = numbers.tensor.saturating_add(tensor);
+            if index < run.tensors {
+                run.words.set(index as usize, Place::resource(number).0);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A record for each tensor in the head; its number goes into the tensor's word.
+fn tensors(
+    run: &Run<'_>,
+    records: &mut Records<'_>,
+    plan: Option<Vector<'_, i32>>,
+) -> Result<(), Error> {
+    let model = &run.model;
+    let mut id = 0u32;
+    for subgraph in model.subgraphs()? {
+        for tensor in subgraph?.tensors()? {
+            let (tensor, this) = (tensor?, id);
+            id = id.saturating_add(1);
+            if run.tensor_word(this) != Place::NONE.0 || tensor.is_variable()? {
+                continue;
+            }
+            if let Some(data) = constant(model, &tensor) {
+                let element = Type(tensor.element_type()?).bytes().unwrap_or(1).min(8);
+                if !data.as_ptr().addr().is_multiple_of(element.max(1)) {
+                    return Err(Error::ConstantAlignment { tensor: this });
+                }
+                continue;
+            }
+            let bytes = byte_len(&tensor, this)?;
+            if bytes == 0 {
+                continue;
+            }
+            let offset = plan
+                .and_then(|plan| plan.get(this as usize))
+                .unwrap_or(ONLINE);
+            let fixed = match u32::try_from(offset) {
+                Err(_) => UNPLACED,
+                Ok(fixed) => {
+                    let element = Type(tensor.element_type()?).bytes().unwrap_or(1).max(1);
+                    if !(fixed as usize).is_multiple_of(element)
+                        || Place::head(fixed as usize).is_none()
+                    {
+                        return Err(Error::PlanOffset {
+                            tensor: this,
+                            offset,
+                        });
+                    }
+                    fixed
+                }
+            };
+            // Where there is no room for it, the record is counted, and lost.
+            let record = records.push(bytes, fixed)?;
+            run.words.set(this as usize, record);
+        }
+    }
+    Ok(())
+}
+
+/// A record for each operator with scratch memory; its number goes into the operator's word.
+fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
+    let mut first = Numbers::default();
+    for (index, subgraph) in run.model.subgraphs()?.into_iter().enumerate() {
+        let subgraph = subgraph?;
+        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
+            let operator = operator?;
+            let node = Node {
+                run,
+                subgraph: index as u32,
+                index: k as u32,
+                operator,
+                inputs: operator.inputs()?,
+                outputs: operator.outputs()?,
+                tensors: subgraph.tensors()?,
+                first_tensor: first.tensor,
+                number: first.operator.saturating_add(k as u32),
+            };
+            let Some(kernel) = run.kernel(&node) else {
+                return Err(Error::NoKernel {
+                    subgraph: index as u32,
+                    operator: k as u32,
+                    code: code(&run.model, &operator)?.0,
+                });
+            };
+            let Some(bytes) = kernel.scratch else {
+                continue;
+            };
+            let bytes = bytes(&node).map_err(|fault| Error::Operator {
+                subgraph: index as u32,
+                operator: k as u32,
+                fault,
+            })?;
+            if bytes != 0 {
+                let record = records.push(bytes, UNPLACED)?;
+                run.set_operator_word(node.number, record);
+            }
+        }
+        first.skip(&subgraph)?;
+    }
+    Ok(())
+}
+
+/// Fills in first and last uses.
+struct Spans<'s, 'a> {
+    run: &'s Run<'a>,
+    records: Records<'a>,
+}
+
+impl Spans<'_, '_> {
+    fn record(&self, word: u32) -> Option<usize> {
+        Some(word as usize).filter(|&index| index < self.records.len)
+    }
+}
+
+impl Visitor for Spans<'_, '_> {
+    fn create(&mut self, tensor: u32, clock: u16) -> Result<(), Error> {
+        let clock = clock.checked_add(1).ok_or(Error::TooLarge)?;
+        if let Some(index) = self.record(self.run.tensor_word(tensor))
+            && let (0, last) = self.records.span(index)
+        {
+            self.records.set_span(index, clock, last.max(clock));
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, tensor: u32, clock: u16) -> Result<(), Error> {
+        let clock = clock.checked_add(1).ok_or(Error::TooLarge)?;
+        if let Some(index) = self.record(self.run.tensor_word(tensor)) {
+            let (first, _) = self.records.span(index);
+            self.records.set_span(index, first, clock);
+        }
+        Ok(())
+    }
+
+    fn operator(&mut self, at: &Visit<'_>, first: u16, last: u16) -> Result<(), Error> {
+        let word = self.run.operator_word(at.numbers.operator);
+        if let Some(index) = self.record(word) {
+            let (before, _) = self.records.span(index);
+            let first = if before == 0 { first + 1 } else { before };
+            let last = last.checked_add(1).ok_or(Error::TooLarge)?;
+            self.records.set_span(index, first, last);
+        }
+        Ok(())
+    }
+}
+
+/// Places variables and values of resources in the tail.
+fn place_state(run: &Run<'_>) -> Result<(), Error> {
+    let model = &run.model;
+    let mut next = rounded(run.words.len().saturating_mul(4))?;
+    let mut id = 0u32;
+    for subgraph in model.subgraphs()? {
+        for tensor in subgraph?.tensors()? {
+            let (tensor, this) = (tensor?, id);
+            id = id.saturating_add(1);
+            if tensor.is_variable()? {
+                let place = Place::tail(next).ok_or(Error::TooLarge)?;
+                run.words.set(this as usize, place.0);
+                next = add(next, rounded(byte_len(&tensor, this)?)?)?;
+            }
+        }
+    }
+    let first = run.tensors.saturating_add(run.operators) as usize;
+    let mut number = 0;
+    for_each_resource(model, &mut |_, bytes| {
+        let place = Place::tail(next).ok_or(Error::TooLarge)?;
+        run.words.set(first + number * 2, place.0);
+        run.words.set(first + number * 2 + 1, bytes as u32);
+        number += 1;
+        next = add(next, rounded(bytes)?)?;
+        Ok(())
+    })?;
+    too_small(next, run.tail.len())
+}
+
+/// Variables and resources as they are before the first inference: the byte that stands for zero, as in TFLM.
+pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
+    let model = &run.model;
+    let mut id = 0u32;
+    for subgraph in model.subgraphs()? {
+        for tensor in subgraph?.tensors()? {
+            let (table, this) = (tensor?, id);
+            id = id.saturating_add(1);
+            if !table.is_variable()? {
+                continue;
+            }
+            let tensor = Tensor::new(run, table, this, Operand::Input(0))
+                .map_err(|_| Error::TensorSize { tensor: this })?;
+            let value = match tensor.element_type() {
+                Type::INT8 => tensor.zero_point() as u8,
+                _ => 0,
+            };
+            if let Ok(bytes) = tensor.bytes_mut() {
+                bytes.fill(value);
+            }
+        }
+    }
+    for_each_operator(model, &mut |subgraph, numbers, operator| {
+        match code(model, operator)? {
+            Code::CALL_ONCE => run.set_operator_word(numbers.operator, Place::NONE.0),
+            Code::ASSIGN_VARIABLE => {
+                let inputs = operator.inputs()?;
+                let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
+                    return Ok(());
+                };
+                let (Ok(to), Ok(from)) = (u32::try_from(to), u32::try_from(from)) else {
+                    return Ok(());
+                };
+                let place = Place(run.tensor_word(numbers.tensor.saturating_add(to)));
+                let table = subgraph.tensors()?.get(from as usize)?;
+                let id = numbers.tensor.saturating_add(from);
+                let Ok(tensor) = Tensor::new(run, table, id, Operand::Input(1)) else {
+                    return Ok(());
+                };
+                if let Some(value) = place.as_resource().and_then(|number| run.resource(number)) {
+                    value.fill(tensor.zero_point() as u8);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}

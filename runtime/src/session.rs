@@ -1,0 +1,492 @@
+//! Sessions and interpreters: what an application holds.
+
+use core::cell::Cell;
+use core::fmt;
+
+use arenaplan_schema::view;
+
+use crate::error::{Error, Operand};
+use crate::kernel::Kernel;
+use crate::memory::{Element, View, ViewMut};
+use crate::node::{Shape, Tensor};
+use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
+use crate::run::{Observer, Run};
+use crate::types::Type;
+
+/// A type of Rust that stands for elements of a tensor.
+pub trait Value: Element {
+    /// Whether tensors of that type have elements of this one.
+    fn stands_for(element_type: Type) -> bool;
+}
+
+macro_rules! values {
+    ($($type:ty: $($element:ident)|*;)*) => {$(
+        impl Value for $type {
+            fn stands_for(element_type: Type) -> bool {
+                matches!(element_type, $(Type::$element)|*)
+            }
+        }
+    )*};
+}
+
+values! {
+    i8: INT8;
+    u8: UINT8 | BOOL;
+    i16: INT16;
+    u16: UINT16 | FLOAT16;
+    i32: INT32;
+    u32: UINT32;
+    i64: INT64;
+    u64: UINT64;
+    f32: FLOAT32;
+}
+
+/// A model that is ready to run, with a tail of its own. The head is lent to each call, so that sessions can take turns on
+/// one.
+///
+/// What a head holds between two calls is the session's inputs or outputs; when another session has run on it, inputs have
+/// to be set again.
+pub struct Session<'m, 't> {
+    model: view::Model<'m>,
+    kernels: &'m [Kernel],
+    tail: &'t mut [u8],
+    sizes: Sizes,
+    head_bytes: usize,
+    room_bytes: usize,
+}
+
+impl fmt::Debug for Session<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("head_bytes", &self.head_bytes)
+            .field("tail_bytes", &self.tail.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of the tail of a model's session, a multiple of 16.
+///
+/// # Errors
+/// If the file is damaged, or too large for a device.
+pub fn tail_bytes(model: &[u8]) -> Result<usize, Error> {
+    Sizes::of(&view::Model::new(model)?)?.tail()
+}
+
+impl<'m, 't> Session<'m, 't> {
+    /// Prepares `model` to be run by `kernels`.
+    ///
+    /// Both memories start at multiples of 16. `head` must have room for the plan, and for 16 bytes for each tensor and
+    /// each scratch buffer; `tail` has [`tail_bytes`] or more. After an error, both can be used again.
+    ///
+    /// # Errors
+    /// If the file is damaged, the plan wrong, a kernel missing, or the memory too small.
+    pub fn new(
+        model: &'m [u8],
+        kernels: &'m [Kernel],
+        head: &mut [u8],
+        tail: &'t mut [u8],
+    ) -> Result<Self, Error> {
+        if !aligned(model) {
+            return Err(Error::ModelAlignment);
+        }
+        if !aligned(head) || !aligned(tail) {
+            return Err(Error::ArenaAlignment);
+        }
+        let model = view::Model::new(model)?;
+        let sizes = Sizes::of(&model)?;
+        let needed = sizes.tail()?;
+        let given = tail.len();
+        let tail = match tail.get_mut(..needed) {
+            Some(tail) => tail,
+            None => return Err(Error::ArenaTooSmall { needed, given }),
+        };
+        let mut session = Session {
+            model,
+            kernels,
+            tail,
+            sizes,
+            head_bytes: 0,
+            room_bytes: 0,
+        };
+        let run = session.run(head, None)?;
+        let prepared = prepare(&run)?;
+        reset(&run)?;
+        session.head_bytes = prepared.head;
+        session.room_bytes = prepared.room;
+        Ok(session)
+    }
+
+    /// Bytes of the head that inferences use.
+    pub fn head_bytes(&self) -> usize {
+        self.head_bytes
+    }
+
+    /// Bytes of the head that [`Session::new`] used while it prepared the model, which may be more.
+    pub fn room_bytes(&self) -> usize {
+        self.room_bytes
+    }
+
+    /// Bytes of the tail.
+    pub fn tail_bytes(&self) -> usize {
+        self.tail.len()
+    }
+
+    /// Runs the model once.
+    ///
+    /// # Errors
+    /// If a kernel cannot run an operator.
+    pub fn invoke(&mut self, head: &mut [u8]) -> Result<(), Error> {
+        let run = self.run(head, None)?;
+        match run.model.subgraphs()?.is_empty() {
+            true => Ok(()),
+            false => run.subgraph(0),
+        }
+    }
+
+    /// As [`invoke`](Self::invoke), and shows the memory to `observer` around each operator.
+    ///
+    /// # Errors
+    /// If a kernel cannot run an operator.
+    pub fn invoke_observed(
+        &mut self,
+        head: &mut [u8],
+        observer: &dyn Observer,
+    ) -> Result<(), Error> {
+        let run = self.run(head, Some(observer))?;
+        match run.model.subgraphs()?.is_empty() {
+            true => Ok(()),
+            false => run.subgraph(0),
+        }
+    }
+
+    /// Sets variables and resources to what they were before the first inference.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        let run = self.run(&mut [], None)?;
+        reset(&run)
+    }
+
+    /// Number of inputs of the model.
+    pub fn inputs(&self) -> usize {
+        self.list(true).map_or(0, |list| list.len())
+    }
+
+    /// Number of outputs of the model.
+    pub fn outputs(&self) -> usize {
+        self.list(false).map_or(0, |list| list.len())
+    }
+
+    /// Shape, type and quantization of input `index`.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn input_info(&self, index: usize) -> Result<Info<'m>, Error> {
+        self.info(true, index)
+    }
+
+    /// Shape, type and quantization of output `index`.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn output_info(&self, index: usize) -> Result<Info<'m>, Error> {
+        self.info(false, index)
+    }
+
+    /// The elements of input `index`, in row-major order, to be set before each inference: an input's memory is used again
+    /// as soon as the last operator has read it.
+    ///
+    /// # Errors
+    /// If there is no such input, or its elements are no `T`.
+    pub fn input<'h, T: Value>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+    ) -> Result<&'h mut [T], Error> {
+        let at = self.locate::<T>(head, true, index)?;
+        let owner = match at.memory {
+            Memory::Head => head,
+            Memory::Tail => &mut *self.tail,
+            Memory::Model => return Err(Error::TensorSize { tensor: at.tensor }),
+        };
+        Ok(ViewMut::of(owner).slice_at(at.start, at.len))
+    }
+
+    /// The elements of output `index`, in row-major order, as the last inference left them.
+    ///
+    /// # Errors
+    /// If there is no such output, or its elements are no `T`.
+    pub fn output<'h, T: Value>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+    ) -> Result<&'h [T], Error> {
+        let at = self.locate::<T>(head, false, index)?;
+        let owner = match at.memory {
+            Memory::Head => &*head,
+            Memory::Tail => &*self.tail,
+            Memory::Model => self.model.as_bytes(),
+        };
+        Ok(View::of(owner).slice_at(at.start, at.len))
+    }
+
+    fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
+        let subgraph = self.model.subgraphs()?.get(0)?;
+        Ok(match inputs {
+            true => subgraph.inputs()?,
+            false => subgraph.outputs()?,
+        })
+    }
+
+    fn table(&self, inputs: bool, index: usize) -> Result<(u32, view::Tensor<'m>), Error> {
+        let list = self.list(inputs)?;
+        let Some(tensor) = list.get(index) else {
+            return Err(Error::NoSuchTensor {
+                index,
+                len: list.len(),
+            });
+        };
+        let tensors = self.model.subgraphs()?.get(0)?.tensors()?;
+        match usize::try_from(tensor) {
+            Ok(at) if at < tensors.len() => Ok((at as u32, tensors.get(at)?)),
+            _ => Err(Error::Index {
+                index: tensor,
+                len: tensors.len(),
+            }),
+        }
+    }
+
+    fn info(&self, inputs: bool, index: usize) -> Result<Info<'m>, Error> {
+        let (_, table) = self.table(inputs, index)?;
+        Ok(Info {
+            element_type: Type(table.element_type()?),
+            shape: Shape(table.shape()?),
+            table,
+        })
+    }
+
+    /// Where the elements of an input or an output are.
+    fn locate<T: Value>(
+        &mut self,
+        head: &mut [u8],
+        inputs: bool,
+        index: usize,
+    ) -> Result<At, Error> {
+        let (id, table) = self.table(inputs, index)?;
+        let model = self.model.as_bytes();
+        let run = self.run(head, None)?;
+        let tensor = Tensor::new(&run, table, id, Operand::Input(0));
+        let size = Error::TensorSize { tensor: id };
+        let tensor = tensor.map_err(|_| size)?;
+        if !T::stands_for(tensor.element_type()) {
+            return Err(Error::ElementType {
+                found: tensor.element_type(),
+            });
+        }
+        let elements = tensor.read::<T>().map_err(|_| size)?;
+        let (address, len) = (elements.address(), elements.len());
+        let bytes = len.saturating_mul(size_of::<T>());
+        let memories = [
+            (Memory::Head, run.head.view()),
+            (Memory::Tail, run.tail.view()),
+            (Memory::Model, View::of(model)),
+        ];
+        for (memory, bytes_of) in memories {
+            if let Some(start) = address.checked_sub(bytes_of.address())
+                && start
+                    .checked_add(bytes)
+                    .is_some_and(|end| end <= bytes_of.len())
+            {
+                return Ok(At {
+                    memory,
+                    tensor: id,
+                    start,
+                    len,
+                });
+            }
+        }
+        // Without elements, it is nowhere.
+        Ok(At {
+            memory: Memory::Head,
+            tensor: id,
+            start: 0,
+            len: 0,
+        })
+    }
+
+    pub(crate) fn run<'r>(
+        &'r mut self,
+        head: &'r mut [u8],
+        observer: Option<&'r dyn Observer>,
+    ) -> Result<Run<'r>, Error> {
+        if head.len() < self.head_bytes {
+            return Err(Error::ArenaTooSmall {
+                needed: self.head_bytes,
+                given: head.len(),
+            });
+        }
+        if !aligned(head) {
+            return Err(Error::ArenaAlignment);
+        }
+        let tail = ViewMut::of(&mut *self.tail);
+        let words = tail.part(0, self.sizes.words().saturating_mul(4));
+        let words = words.and_then(ViewMut::cast).ok_or(Error::ArenaAlignment)?;
+        Ok(Run {
+            model: self.model,
+            kernels: self.kernels,
+            head: ViewMut::of(head),
+            tail,
+            words,
+            tensors: self.sizes.tensors,
+            operators: self.sizes.operators,
+            observer,
+            depth: Cell::new(0),
+        })
+    }
+}
+
+/// The memory that a tensor is in.
+enum Memory {
+    Head,
+    Tail,
+    Model,
+}
+
+/// Where elements are: bytes from the start of a memory, and how many.
+struct At {
+    memory: Memory,
+    tensor: u32,
+    start: usize,
+    len: usize,
+}
+
+fn aligned(bytes: &[u8]) -> bool {
+    bytes.is_empty() || bytes.as_ptr().addr().is_multiple_of(ALIGNMENT)
+}
+
+/// Shape, type and quantization of an input or an output.
+#[derive(Clone, Copy, Debug)]
+pub struct Info<'m> {
+    /// The type of the elements.
+    pub element_type: Type,
+    /// The dimensions.
+    pub shape: Shape<'m>,
+    /// The table in the file, with the name.
+    pub table: view::Tensor<'m>,
+}
+
+impl Info<'_> {
+    /// Scale and zero point: `real = scale * (integer - zero_point)`; `None` where the elements are the numbers that they
+    /// stand for.
+    pub fn quantization(&self) -> Option<(f32, i32)> {
+        let quantization = self.table.quantization().ok()??;
+        let scale = quantization.scale().ok()?.get(0)?;
+        let zero_point = quantization.zero_point().ok()?.get(0).unwrap_or(0);
+        Some((scale, zero_point as i32))
+    }
+}
+
+/// A model that is ready to run, with an arena of its own: the head from its start, the tail at its end.
+#[derive(Debug)]
+pub struct Interpreter<'m, 'a> {
+    session: Session<'m, 'a>,
+    head: &'a mut [u8],
+}
+
+impl<'m, 'a> Interpreter<'m, 'a> {
+    /// Prepares `model` to be run by `kernels` in `arena`, which starts at a multiple of 16.
+    ///
+    /// After an error, the arena can be used again, with [`Error::ArenaTooSmall`] a larger one.
+    ///
+    /// # Errors
+    /// If the file is damaged, the plan wrong, a kernel missing, or the arena too small.
+    pub fn new(model: &'m [u8], kernels: &'m [Kernel], arena: &'a mut [u8]) -> Result<Self, Error> {
+        let tail = tail_bytes(model)?;
+        let given = arena.len();
+        let split = given
+            .checked_sub(tail)
+            .map(|head| head / ALIGNMENT * ALIGNMENT);
+        let parts = split.and_then(|split| arena.split_at_mut_checked(split));
+        let Some((head, tail_part)) = parts else {
+            return Err(Error::ArenaTooSmall {
+                needed: tail,
+                given,
+            });
+        };
+        let room = head.len();
+        let session = Session::new(model, kernels, head, tail_part);
+        match session {
+            Ok(session) => Ok(Self { session, head }),
+            // In terms of the whole arena.
+            Err(Error::ArenaTooSmall { needed, given: at }) if at == room => {
+                Err(Error::ArenaTooSmall {
+                    needed: needed.saturating_add(tail),
+                    given,
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session, to ask for sizes, shapes and types.
+    pub fn session(&self) -> &Session<'m, 'a> {
+        &self.session
+    }
+
+    /// As [`Session::invoke`].
+    ///
+    /// # Errors
+    /// If a kernel cannot run an operator.
+    pub fn invoke(&mut self) -> Result<(), Error> {
+        self.session.invoke(self.head)
+    }
+
+    /// As [`Session::invoke_observed`].
+    ///
+    /// # Errors
+    /// If a kernel cannot run an operator.
+    pub fn invoke_observed(&mut self, observer: &dyn Observer) -> Result<(), Error> {
+        self.session.invoke_observed(self.head, observer)
+    }
+
+    /// As [`Session::reset`].
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        self.session.reset()
+    }
+
+    /// As [`Session::input`].
+    ///
+    /// # Errors
+    /// If there is no such input, or its elements are no `T`.
+    pub fn input<T: Value>(&mut self, index: usize) -> Result<&mut [T], Error> {
+        self.session.input(self.head, index)
+    }
+
+    /// Sets the elements of input `index`.
+    ///
+    /// # Errors
+    /// If there is no such input, its elements are no `T`, or it has more or fewer.
+    pub fn set_input<T: Value>(&mut self, index: usize, values: &[T]) -> Result<(), Error> {
+        let input = self.input::<T>(index)?;
+        if input.len() != values.len() {
+            return Err(Error::ElementCount {
+                needed: input.len(),
+                given: values.len(),
+            });
+        }
+        input.copy_from_slice(values);
+        Ok(())
+    }
+
+    /// As [`Session::output`].
+    ///
+    /// # Errors
+    /// If there is no such output, or its elements are no `T`.
+    pub fn output<T: Value>(&mut self, index: usize) -> Result<&[T], Error> {
+        self.session.output(self.head, index)
+    }
+}

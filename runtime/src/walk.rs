@@ -1,0 +1,171 @@
+//! The model's operators by TensorFlow Lite Micro's clock, which says when each tensor is in use.
+//!
+//! One clock runs through the whole model: 0 at the start, one more before each operator and before each subgraph that
+//! an operator calls. Spans include both ends. Inputs of a subgraph live from its start, outputs to its end, everything
+//! else from the operator that writes it to the last one that reads it, with all that the operator calls.
+
+use arenaplan_schema::view::{Model, Operator, SubGraph};
+
+use crate::error::Error;
+use crate::kernel::Code;
+use crate::run::{MAX_DEPTH, Numbers};
+
+/// Learns when things are in use. Positions are those among tensors, and operators, of all subgraphs.
+pub(crate) trait Visitor {
+    /// A tensor is written first at `clock`, or earlier.
+    fn create(&mut self, tensor: u32, clock: u16) -> Result<(), Error>;
+    /// A tensor is in use at `clock`.
+    fn touch(&mut self, tensor: u32, clock: u16) -> Result<(), Error>;
+    /// An operator runs from `first` to `last`; its subgraph's first tensor has the position `first_tensor`.
+    fn operator(&mut self, at: &Visit<'_>, first: u16, last: u16) -> Result<(), Error>;
+}
+
+/// An operator that the clock meets.
+pub(crate) struct Visit<'a> {
+    pub(crate) operator: Operator<'a>,
+    pub(crate) numbers: Numbers,
+}
+
+/// Walks through the model from its first subgraph.
+pub(crate) fn walk(model: &Model<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
+    if model.subgraphs()?.is_empty() {
+        return Ok(());
+    }
+    let mut walk = Walk {
+        model,
+        clock: 0,
+        running: [u32::MAX; MAX_DEPTH as usize],
+    };
+    walk.subgraph(0, 0, visitor)
+}
+
+struct Walk<'w, 'a> {
+    model: &'w Model<'a>,
+    clock: u16,
+    /// Subgraphs that wait for the one at hand, by depth.
+    running: [u32; MAX_DEPTH as usize],
+}
+
+impl Walk<'_, '_> {
+    fn subgraph(&mut self, index: u32, depth: u8, visitor: &mut dyn Visitor) -> Result<(), Error> {
+        match self.running.get_mut(usize::from(depth)) {
+            Some(running) => *running = index,
+            None => return Err(Error::TooLarge),
+        }
+        let subgraphs = self.model.subgraphs()?;
+        let mut numbers = Numbers::default();
+        for before in 0..index {
+            numbers.skip(&subgraphs.get(before as usize)?)?;
+        }
+        let subgraph = subgraphs.get(index as usize)?;
+        self.ends(&subgraph, numbers, true, visitor)?;
+        let tensors = subgraph.tensors()?.len();
+        let id = |tensor: i32| -> Result<u32, Error> {
+            match usize::try_from(tensor) {
+                Ok(at) if at < tensors => Ok(numbers.tensor + at as u32),
+                _ => Err(Error::Index {
+                    index: tensor,
+                    len: tensors,
+                }),
+            }
+        };
+        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
+            let operator = operator?;
+            self.tick()?;
+            let first = self.clock;
+            for tensor in operator.outputs()? {
+                visitor.create(id(tensor)?, first)?;
+            }
+            let mut calls = [None; 2];
+            called(self.model, &operator, &mut calls)?;
+            for called in calls.into_iter().flatten() {
+                self.tick()?;
+                let waiting = self.running.get(..=usize::from(depth)).unwrap_or_default();
+                if waiting.contains(&called) {
+                    return Err(Error::Recursion { subgraph: called });
+                }
+                self.subgraph(called, depth + 1, visitor)?;
+            }
+            for tensor in operator.inputs()? {
+                if tensor != -1 {
+                    visitor.touch(id(tensor)?, self.clock)?;
+                }
+            }
+            for tensor in operator.outputs()? {
+                visitor.touch(id(tensor)?, self.clock)?;
+            }
+            let at = Visit {
+                operator,
+                numbers: Numbers {
+                    operator: numbers.operator.saturating_add(k as u32),
+                    ..numbers
+                },
+            };
+            visitor.operator(&at, first, self.clock)?;
+        }
+        self.ends(&subgraph, numbers, false, visitor)
+    }
+
+    /// The subgraph's inputs, or its outputs.
+    fn ends(
+        &mut self,
+        subgraph: &SubGraph<'_>,
+        numbers: Numbers,
+        inputs: bool,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let list = match inputs {
+            true => subgraph.inputs()?,
+            false => subgraph.outputs()?,
+        };
+        let len = subgraph.tensors()?.len();
+        for tensor in list {
+            let Some(at) = usize::try_from(tensor).ok().filter(|&at| at < len) else {
+                return Err(Error::Index { index: tensor, len });
+            };
+            visitor.create(numbers.tensor + at as u32, self.clock)?;
+            visitor.touch(numbers.tensor + at as u32, self.clock)?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        self.clock = self.clock.checked_add(1).ok_or(Error::TooLarge)?;
+        Ok(())
+    }
+}
+
+/// The subgraphs that an operator calls, in the order in which TFLM walks through them.
+pub(crate) fn called(
+    model: &Model<'_>,
+    operator: &Operator<'_>,
+    calls: &mut [Option<u32>; 2],
+) -> Result<(), Error> {
+    let code = model
+        .operator_codes()?
+        .get(operator.opcode_index()? as usize)?;
+    let slots: &[u16] = match Code(code.builtin_code()?) {
+        // The two branches; condition and body.
+        Code::IF | Code::WHILE => &[0, 1],
+        Code::CALL_ONCE => &[0],
+        _ => return Ok(()),
+    };
+    let options = operator.options()?;
+    for (&slot, call) in slots.iter().zip(calls) {
+        let subgraph = match &options {
+            Some(options) => options.i32(slot, 0)?,
+            None => 0,
+        };
+        let len = model.subgraphs()?.len();
+        match u32::try_from(subgraph) {
+            Ok(index) if (index as usize) < len => *call = Some(index),
+            _ => {
+                return Err(Error::Index {
+                    index: subgraph,
+                    len,
+                });
+            }
+        }
+    }
+    Ok(())
+}
