@@ -98,18 +98,25 @@ pub fn smallest_arena(model: &[u8], seed: u64) -> Result<Memory, Error> {
     let mut arena = Memory::zeros(0);
     // Each attempt gets further than the one before: the tail, room to prepare, the head.
     for _ in 0..8 {
-        match Interpreter::new(model, ops::ALL, &mut arena) {
-            Ok(_) => return Ok(Memory::noise(arena.len, seed)),
-            Err(Error::ArenaTooSmall { needed, given })
-                if given == arena.len && needed > given && needed < 1 << 28 =>
-            {
+        let error = match Interpreter::new(model, ops::ALL, &mut arena) {
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        match error {
+            None => return Ok(Memory::noise(arena.len, seed)),
+            Some(Error::ArenaTooSmall { needed, given }) => {
+                assert_eq!(given, arena.len, "the arena's size is told wrongly");
+                assert!(
+                    given < needed && needed < 1 << 28,
+                    "{needed} bytes are asked for"
+                );
                 arena = Memory::noise(needed, seed);
             }
-            Err(error) => return Err(error),
+            Some(error) => return Err(error),
         }
     }
     panic!(
-        "an arena of {} bytes is still too small; the sizes asked for do not converge",
+        "an arena of {} bytes is too small, as were all that were asked for",
         arena.len
     );
 }
@@ -117,19 +124,19 @@ pub fn smallest_arena(model: &[u8], seed: u64) -> Result<Memory, Error> {
 macro_rules! by_type {
     ($element_type:expr, $T:ident => $then:expr) => {
         match $element_type {
-            Type::FLOAT32 => by_type!(@ $T f32 $then),
-            Type::INT8 => by_type!(@ $T i8 $then),
-            Type::UINT8 | Type::BOOL => by_type!(@ $T u8 $then),
-            Type::INT16 => by_type!(@ $T i16 $then),
-            Type::UINT16 | Type::FLOAT16 => by_type!(@ $T u16 $then),
-            Type::INT32 => by_type!(@ $T i32 $then),
-            Type::UINT32 => by_type!(@ $T u32 $then),
-            Type::INT64 => by_type!(@ $T i64 $then),
-            Type::UINT64 => by_type!(@ $T u64 $then),
+            Type::FLOAT32 => by_type!(@ $T = f32; $then),
+            Type::INT8 => by_type!(@ $T = i8; $then),
+            Type::UINT8 | Type::BOOL => by_type!(@ $T = u8; $then),
+            Type::INT16 => by_type!(@ $T = i16; $then),
+            Type::UINT16 | Type::FLOAT16 => by_type!(@ $T = u16; $then),
+            Type::INT32 => by_type!(@ $T = i32; $then),
+            Type::UINT32 => by_type!(@ $T = u32; $then),
+            Type::INT64 => by_type!(@ $T = i64; $then),
+            Type::UINT64 => by_type!(@ $T = u64; $then),
             found => Err(Error::ElementType { found }),
         }
     };
-    (@ $T:ident $type:ty $then:expr) => {{
+    (@ $T:ident = $type:ty; $then:expr) => {{
         type $T = $type;
         $then
     }};
