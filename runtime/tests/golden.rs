@@ -36,12 +36,12 @@ fn test(path: &std::path::Path) -> Result<(), String> {
 }
 
 fn main() {
-    let mut tests = Vec::<(String, Box<dyn Fn() -> Result<(), String>>)>::new();
-    for path in common::models("kernels") {
-        tests.push((
-            common::stem(&path).to_owned(),
-            Box::new(move || test(&path)),
-        ));
-    }
-    common::harness("GOLDEN", tests);
+    let tests = common::models("kernels").into_iter().map(|path| {
+        let test: Box<dyn Fn() -> Result<(), String>> = Box::new({
+            let path = path.clone();
+            move || test(&path)
+        });
+        (common::stem(&path).to_owned(), test)
+    });
+    common::harness("GOLDEN", tests.collect());
 }

@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use arenaplan_runtime::{Error, Interpreter, Type, ops};
 
 /// Bytes that start at a multiple of 16.
-pub struct Memory {
+pub(crate) struct Memory {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
 }
 
 impl Memory {
-    pub fn zeros(len: usize) -> Self {
+    pub(crate) fn zeros(len: usize) -> Self {
         let bytes = vec![0; len + 15];
         let start = bytes.as_ptr().align_offset(16);
         Memory { bytes, start, len }
     }
 
-    pub fn copy_of(bytes: &[u8]) -> Self {
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
         let mut memory = Self::zeros(bytes.len());
         memory.copy_from_slice(bytes);
         memory
     }
 
     /// Full of bytes that depend on `seed`.
-    pub fn noise(len: usize, seed: u64) -> Self {
+    pub(crate) fn noise(len: usize, seed: u64) -> Self {
         let (mut memory, mut random) = (Self::zeros(len), Random(seed));
         memory.fill_with(|| random.next() as u8);
         memory
@@ -53,10 +53,10 @@ impl DerefMut for Memory {
 }
 
 /// SplitMix64.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -64,20 +64,20 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 }
 
 /// A folder or file of the test data.
-pub fn testdata(name: &str) -> PathBuf {
+pub(crate) fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../testdata")
         .join(name)
 }
 
 /// The models of a folder of the test data, sorted by name.
-pub fn models(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn models(folder: &str) -> Vec<PathBuf> {
     let folder = testdata(folder);
     let entries =
         std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -89,19 +89,16 @@ pub fn models(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Name of a file without folder and extension.
-pub fn stem(path: &Path) -> &str {
+pub(crate) fn stem(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
 /// An arena full of noise that is as large as [`Interpreter::new`] says that it must be.
-pub fn smallest_arena(model: &[u8], seed: u64) -> Result<Memory, Error> {
+pub(crate) fn smallest_arena(model: &[u8], seed: u64) -> Result<Memory, Error> {
     let mut arena = Memory::zeros(0);
     // Each attempt gets further than the one before: the tail, room to prepare, the head.
     for _ in 0..8 {
-        let error = match Interpreter::new(model, ops::ALL, &mut arena) {
-            Ok(_) => None,
-            Err(error) => Some(error),
-        };
+        let error = Interpreter::new(model, ops::ALL, &mut arena).err();
         match error {
             None => return Ok(Memory::noise(arena.len, seed)),
             Some(Error::ArenaTooSmall { needed, given }) => {
@@ -143,7 +140,7 @@ macro_rules! by_type {
 }
 
 /// Sets an input to little-endian elements.
-pub fn set_input(
+pub(crate) fn set_input(
     interpreter: &mut Interpreter<'_, '_>,
     index: usize,
     bytes: &[u8],
@@ -157,7 +154,10 @@ pub fn set_input(
 }
 
 /// The little-endian elements of an output.
-pub fn output(interpreter: &mut Interpreter<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn output(
+    interpreter: &mut Interpreter<'_, '_>,
+    index: usize,
+) -> Result<Vec<u8>, Error> {
     let element_type = interpreter.session().output_info(index)?.element_type;
     by_type!(element_type, T => {
         let values = interpreter.output::<T>(index)?;
@@ -167,13 +167,13 @@ pub fn output(interpreter: &mut Interpreter<'_, '_>, index: usize) -> Result<Vec
 
 /// How far floats may be from the expected ones: `|a - b| <= relative * max(|a|, |b|)`, or both below `floor`.
 #[derive(Clone, Copy)]
-pub struct Tolerance {
-    pub relative: f32,
-    pub floor: f32,
+pub(crate) struct Tolerance {
+    pub(crate) relative: f32,
+    pub(crate) floor: f32,
 }
 
 impl Tolerance {
-    pub const USUAL: Self = Self {
+    pub(crate) const USUAL: Self = Self {
         relative: 1e-5,
         floor: 1e-9,
     };
@@ -188,7 +188,7 @@ impl Tolerance {
 }
 
 /// What differs between little-endian elements and the expected ones, in a line; integers may not differ at all.
-pub fn difference(
+pub(crate) fn difference(
     element_type: Type,
     expected: &[u8],
     got: &[u8],
@@ -232,7 +232,7 @@ pub fn difference(
 
 /// Inputs and expected outputs of some invokes: their number in 4 bytes, then for each the elements of all inputs and of
 /// all outputs, little-endian, without padding.
-pub struct Golden<'a>(pub &'a [u8]);
+pub(crate) struct Golden<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Golden<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
@@ -245,7 +245,7 @@ impl<'a> Golden<'a> {
     }
 
     /// Runs all invokes, and adds what differs to `failures`.
-    pub fn run(
+    pub(crate) fn run(
         mut self,
         interpreter: &mut Interpreter<'_, '_>,
         tolerance: Tolerance,
@@ -297,7 +297,7 @@ fn bytes_of(info: &arenaplan_runtime::Info<'_>) -> usize {
 }
 
 /// Runs a golden model in noise twice, with a reset between; the error says in a few lines what differs.
-pub fn run_golden(model: &[u8], golden: &[u8], tolerance: Tolerance) -> Result<(), String> {
+pub(crate) fn run_golden(model: &[u8], golden: &[u8], tolerance: Tolerance) -> Result<(), String> {
     let mut arena = smallest_arena(model, 1).map_err(|e| e.to_string())?;
     let mut interpreter =
         Interpreter::new(model, ops::ALL, &mut arena).map_err(|e| e.to_string())?;
@@ -318,9 +318,12 @@ pub fn run_golden(model: &[u8], golden: &[u8], tolerance: Tolerance) -> Result<(
     Ok(())
 }
 
+/// A test with its name.
+pub(crate) type Test = (String, Box<dyn Fn() -> Result<(), String>>);
+
 /// A harness like the standard one, for tests that are found at run time: runs those whose names have a part that is
 /// given as an argument or in the environment variable `filter`, and fails if one fails.
-pub fn harness(filter: &str, tests: Vec<(String, Box<dyn Fn() -> Result<(), String>>)>) {
+pub(crate) fn harness(filter: &str, tests: Vec<Test>) {
     assert!(!tests.is_empty(), "no tests");
     let mut parts: Vec<_> = std::env::args()
         .skip(1)
