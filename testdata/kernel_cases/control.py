@@ -23,9 +23,9 @@ def assign(g, value, name, container=b""):
 
 @each((F32, I8, I16, I32, I64, BOOL), "ASSIGN_VARIABLE_{}", invokes=4)
 def _(g, t):
-    """Delays by one invoke, and by two; two resources whose names differ in the container only. TFLM has room for four."""
+    """Delays by one invoke, and by two. The wheel has no room for two resources of one name in two containers."""
     quantized = Q.get(t, (None, 0))
-    for name, container, shape in ((b"a", b"", [3]), (b"a", b"c", [2, 2])):
+    for name, container, shape in ((b"a", b"", [3]), (b"ab", b"c", [2, 2])):
         x, y = g.input(shape, t, *quantized), g.output(shape, t, *quantized)
         read(g, y, name, container)
         assign(g, x, name, container)

@@ -21,7 +21,7 @@ def some(t, cases):
     return cases if t in (F32, I8) else cases[::2]
 
 
-@each((F32, I8, I16, I32, I64, BOOL), "RESHAPE_{}")
+@each((F32, I8, I16, I32, I64, BOOL), "RESHAPE_{}", invokes=1)
 def _(g, t):
     for old, new, words in (([2, 6], [3, 4], [3, 4]), ([1, 2, 3, 2], [12], [-1]), ([5], [1, 5, 1], [1, -1, 1])):
         g.op("RESHAPE", [given(g, old, t), g.words(*words)], [made(g, new, t)], new_shape=words)
@@ -55,7 +55,7 @@ def _(g, t):
     g.op("CONCATENATION", [x, constant, x], [made(g, [2, 8], t)], axis=-1)
 
 
-@each((F32, I8, I16, I32), "SPLIT_{}")
+@each((F32, I8, I16, I32), "SPLIT_{}", invokes=1)
 def _(g, t):
     for shape, axis, parts in some(t, (([6], 0, 3), ([2, 4], 1, 2), ([4, 3], -2, 4), ([2, 2, 6], 2, 3), ([1, 4, 3, 2], 1, 2),
                                ([2, 3, 1, 4], -1, 1), ([2, 2, 2, 1, 2], 1, 2))):
@@ -116,7 +116,7 @@ def strided_slice(g, t, shape, begin, end, strides, begin_mask=0, end_mask=0, sh
          [made(g, out, t, varies=int(np.prod(out)) > 1)], begin_mask=begin_mask, end_mask=end_mask, shrink_axis_mask=shrink)
 
 
-@each((F32, I8, I16, I32, BOOL), "STRIDED_SLICE_{}", invokes=1)
+@each((F32, I8, I16, I32, BOOL), "STRIDED_SLICE_{}")
 def _(g, t):
     strided_slice(g, t, [9], [1], [8], [2])
     strided_slice(g, t, [9], [-2], [-8], [-3])
