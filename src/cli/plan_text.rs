@@ -61,11 +61,18 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
     line(
         "tail",
         arena.tail_bytes,
-        &format!("estimate for a {}-bit device", bits.number()),
+        &match report.tail_is_exact {
+            true => "exact, on devices of any width".to_owned(),
+            false => format!("estimate for a {}-bit device", bits.number()),
+        },
     );
     let note = if arena.planning_bytes > report.head_bytes {
+        let who = match report.tail_is_exact {
+            true => "the runtime prepares the model",
+            false => "TFLM plans",
+        };
         format!(
-            "{} above the tail are needed while TFLM plans",
+            "{} above the tail are needed while {who}",
             thousands(arena.planning_bytes)
         )
     } else {
