@@ -219,10 +219,13 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
         }
     }
     let mut text = format!(
-        "\n{}: {}; arena for {}-bit devices, with an estimated tail\n",
+        "\n{}: {}; {}\n",
         count(rows.len(), "model"),
         parts.join(", "),
-        bits.number()
+        match rows.iter().all(|r| r.report.tail_is_exact) {
+            true => "arena for devices of any width, with an exact tail".to_owned(),
+            false => format!("arena for {}-bit devices, with an estimated tail", bits.number()),
+        }
     );
     let special = rows.iter().filter_map(|r| r.report.needs.as_ref());
     if let Some(kernels) = special.clone().next() {
