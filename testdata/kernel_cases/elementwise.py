@@ -532,7 +532,7 @@ def dequantize(g, t):
     g.op("DEQUANTIZE", [g.constant(g.noise([7], t), t, 0.5, 3)], [g.output([7], F32)])
 
 
-@each([I8, I16, I32, U32, F32, BOOL], "CAST_{}")
+@each([I8, I16, I32, U32, F32, BOOL], "CAST_{}", invokes=1)
 def cast(g, t):
     """To all types. Floats stay within the range of integers: beyond it C says nothing."""
     for to in (I8, I16, I32, U32, F32):
