@@ -24,16 +24,18 @@ def pools(g, name, t):
     """The shapes that every pooling operator is tried with."""
     scale, zero = {F32: (None, 0), I8: (0.05, 11), I16: (0.001, 0)}[t]
     quantized = dict(scale=scale, zero=zero)
+    for act in BETWEEN[1:]:
+        pool(g, name, t, [1, 3, 3, 4], (2, 2), (1, 1), "SAME", act, **quantized)
     pool(g, name, t, [1, 4, 4, 3], (2, 2), (2, 2), **quantized)
     pool(g, name, t, [2, 5, 7, 2], (3, 2), (2, 3), **quantized)
     pool(g, name, t, [2, 5, 7, 2], (3, 2), (2, 3), "VALID", **quantized)
+    if name == "L2_POOL_2D":
+        return
     pool(g, name, t, [1, 3, 5, 5], (5, 3), **quantized)
     pool(g, name, t, [1, 6, 1, 4], (6, 1), (1, 1), "VALID", **quantized)
     pool(g, name, t, [1, 5, 5, 9], (5, 5), (5, 5), "VALID", **quantized)
     pool(g, name, t, [3, 2, 3, 1], (1, 1), (2, 2), **quantized)
     pool(g, name, t, [1, 8, 8, 1], (2, 3), (3, 1), **quantized)
-    for act in BETWEEN[1:]:
-        pool(g, name, t, [1, 4, 3, 4], (2, 2), (1, 1), "SAME", act, **quantized)
 
 
 @each((F32, I8, I16), "AVERAGE_POOL_2D_{}")
@@ -143,7 +145,7 @@ def reduction(g, name, t, shape, axes, keep, given=(None, 0), made=(None, 0), da
 
 @each((F32, I8, I16), "MEAN_{}")
 def _(g, t):
-    for k, (shape, axes, keep) in enumerate(AXES):
+    for k, (shape, axes, keep) in enumerate(AXES if t == I8 else AXES[::2] if t == I16 else AXES):
         given, made = {F32: ((None, 0), (None, 0)), I8: ((0.1, 7), (0.1, 7) if k % 3 == 0 else (0.047 + 0.02 * k, -9)),
                        I16: ((0.001, 0), (0.001, 0) if k % 3 == 0 else (0.0008, 0))}[t]
         reduction(g, "MEAN", t, shape, axes, keep, given, made)
@@ -151,7 +153,7 @@ def _(g, t):
 
 @each((F32, I8, I16), "SUM_{}")
 def _(g, t):
-    for k, (shape, axes, keep) in enumerate(AXES):
+    for k, (shape, axes, keep) in enumerate(AXES if t == I8 else AXES[1::2] if t == I16 else AXES[::2]):
         given, made = {F32: ((None, 0), (None, 0)), I8: ((0.1, 7), (0.1 + 0.1 * k, -9)),
                        I16: ((0.001, 0), (0.001 + 0.002 * k, 0))}[t]
         reduction(g, "SUM", t, shape, axes, keep, given, made)
@@ -162,15 +164,16 @@ def reductions_at_ends(g, name, t, scales):
     zero = 5 if t == I16 else -128
     low, high = {I8: (-128, 127), I16: (-32768, 32767)}[t]
     for given, made in scales:
-        data = [g.rng.choice([low, high], [1, 7, 9, 3]), np.full([1, 7, 9, 3], high), g.noise([1, 7, 9, 3], t, zero, zero + 1)]
-        reduction(g, name, t, [1, 7, 9, 3], [1, 2], True, (given, zero), (made, 0), data)
-        data = [g.rng.choice([low, high], [3, 131]), g.noise([3, 131], t, -3, 9)]
-        reduction(g, name, t, [3, 131], [1], False, (given, 0), (made, zero), data)
+        shape = [1, 7, 9, 2]
+        data = [g.rng.choice([low, high], shape), np.full(shape, high), g.noise(shape, t, zero, zero + 1)]
+        reduction(g, name, t, shape, [1, 2], True, (given, zero), (made, 0), data)
+        data = [np.stack([np.full(67, low), g.rng.choice([low, high], 67), np.full(67, high)]), g.noise([3, 67], t, -3, 9)]
+        reduction(g, name, t, [3, 67], [1], False, (given, 0), (made, zero // 2), data)
 
 
 @each((I8, I16), "MEAN_{}_ends", invokes=3)
 def _(g, t):
-    reductions_at_ends(g, "MEAN", t, ((0.1, 0.1), (0.1, 0.001), (0.02, 0.9), (1e-4, 3e-5)))
+    reductions_at_ends(g, "MEAN", t, ((0.1, 0.1), (0.1, 0.001), (0.02, 0.9), (1e-4, 9e-5)))
 
 
 @each((I8, I16), "SUM_{}_ends", invokes=3)
@@ -187,7 +190,7 @@ def _(g, t):
 
 @each((F32, I8), "REDUCE_MIN_{}")
 def _(g, t):
-    for shape, axes, keep in AXES:
+    for shape, axes, keep in AXES[::2]:
         both = (None, 0) if t == F32 else (0.1, -3)
         reduction(g, "REDUCE_MIN", t, shape, axes, keep, both, both, (-100, 100) if t == I8 else None)
 
@@ -224,21 +227,21 @@ def softmax_rows(g, given, made):
     """Narrow and wide scales, long rows, rows of equal elements."""
     for k, shape in enumerate(ROWS):
         softmax(g, given, made, shape, (1.0, 0.5, 2.5)[k % 3], (0.1, 0.03, 0.6, 0.0039)[k % 4], (0, -128, 127, 5)[k % 4])
-    for k, scale in enumerate((0.001, 0.02, 0.11, 0.75, 3.0)):
+    for k, scale in enumerate((0.001, 0.11, 3.0)):
         softmax(g, given, made, [2, 33], 1.0, scale, 0)
-    softmax(g, given, made, [1, 700], 1.0, 0.05, 3)
-    softmax(g, given, made, [2, 256], 1.0, 0.1, 3,
-            [np.full([2, 256], -128), np.array([[127] + [-128] * 255, [-128] * 255 + [126]]), np.zeros([2, 256])])
-    softmax(g, given, made, [2, 256], 1.0, 0.1, 0, [np.array([np.arange(-128, 128), np.full(256, 9)])])
+    softmax(g, given, made, [1, 500], 1.0, 0.05, 3)
+    rows = [np.full([2, 90], -128), np.array([[127] + [-128] * 89, [-128] * 89 + [126]]), np.zeros([2, 90])]
+    softmax(g, given, made, [2, 90], 1.0, 0.1, 3, rows)
+    softmax(g, given, made, [1, 256], 1.0, 0.1, 0, [np.arange(-128, 128)[None], np.full([1, 256], 9)])
 
 
 @case(invokes=3)
 def SOFTMAX_int16(g):
     for k, shape in enumerate(ROWS):
         softmax(g, I16, I16, shape, (1.0, 0.5, 2.5)[k % 3], (0.0003, 0.0001, 0.0011, 0.00003)[k % 4])
-    for scale in (2e-5, 1e-4, 5e-4, 3e-3):
+    for scale in (2e-5, 3e-3):
         softmax(g, I16, I16, [2, 33], 1.0, scale)
-    softmax(g, I16, I16, [1, 400], 1.0, 1e-4, data=(-3000, 3000))
+    softmax(g, I16, I16, [1, 300], 1.0, 1e-4, data=(-3000, 3000))
     softmax(g, I16, I16, [2, 64], 1.0, 3e-4,
             data=[np.full([2, 64], -32768), np.array([[32767] + [-32768] * 63, [-32768] * 63 + [32766]]), np.zeros([2, 64])])
 
