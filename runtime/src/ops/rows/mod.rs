@@ -1,13 +1,33 @@
 //! Operators that go over windows, rows or whole tensors: pooling, reductions, normalisations, recurrent networks.
 
+mod lookup;
 mod pooling;
+mod reduce;
+mod softmax;
+mod svdf;
 
 pub use pooling::*;
+pub use reduce::*;
+pub use softmax::*;
+pub use svdf::*;
 
+use crate::error::Fault;
 use crate::kernel::Kernel;
-use crate::memory::Element;
+use crate::memory::{Element, View};
+use crate::node::Tensor;
 
-pub(super) const KERNELS: &[Kernel] = &[AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D];
+pub(super) const KERNELS: &[Kernel] = &[
+    AVERAGE_POOL_2D,
+    L2_POOL_2D,
+    LOG_SOFTMAX,
+    MAX_POOL_2D,
+    MEAN,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    SOFTMAX,
+    SUM,
+    SVDF,
+];
 
 /// A number that kernels compute with.
 trait Number: Element + PartialOrd {
@@ -38,4 +58,54 @@ numbers! {
     i8: i32, i8::MIN, |a, b| a.wrapping_add(b);
     i16: i32, i16::MIN, |a, b| a.wrapping_add(b);
     f32: f32, f32::MIN, |a, b| a + b;
+}
+
+/// Calls `each` with the first element and the length of every row along the last axis, which input and output have alike.
+#[inline(never)]
+fn rows_of(
+    input: &Tensor<'_>,
+    output: &Tensor<'_>,
+    each: &mut dyn FnMut(usize, usize) -> Option<()>,
+) -> Result<(), Fault> {
+    let depth = input.shape().dim_from_end(0);
+    let len = input.len();
+    let alike = output.len() == len && output.shape().dim_from_end(0) == depth;
+    if input.shape().rank() == 0 || !alike {
+        return Err(output.wrong_shape());
+    }
+    let mut start = 0;
+    while start < len {
+        each(start, depth).ok_or(input.wrong_value())?;
+        start += depth;
+    }
+    Ok(())
+}
+
+/// The sum of `(a + a_offset) * (b + b_offset)` over as many elements as both have.
+#[inline(always)]
+fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
+    a: View<'_, A>,
+    a_offset: i32,
+    b: View<'_, B>,
+    b_offset: i32,
+) -> i32 {
+    let mut sum = 0i32;
+    for k in 0..a.len().min(b.len()) {
+        let (a, b): (i32, i32) = (a.get(k).into(), b.get(k).into());
+        let product = a
+            .wrapping_add(a_offset)
+            .wrapping_mul(b.wrapping_add(b_offset));
+        sum = sum.wrapping_add(product);
+    }
+    sum
+}
+
+/// The sum of products over as many elements as both have.
+#[inline(always)]
+fn dot_of_floats(a: View<'_, f32>, b: View<'_, f32>) -> f32 {
+    let mut sum = 0.0;
+    for k in 0..a.len().min(b.len()) {
+        sum += a.get(k) * b.get(k);
+    }
+    sum
 }
