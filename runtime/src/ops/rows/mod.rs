@@ -1,23 +1,36 @@
 //! Operators that go over windows, rows or whole tensors: pooling, reductions, normalisations, recurrent networks.
 
+mod arg;
+mod batch_matmul;
+mod cumsum;
 mod lookup;
 mod pooling;
 mod reduce;
 mod softmax;
 mod svdf;
+mod transpose_conv;
 
+pub use arg::*;
+pub use batch_matmul::*;
+pub use cumsum::*;
 pub use pooling::*;
 pub use reduce::*;
 pub use softmax::*;
 pub use svdf::*;
+pub use transpose_conv::*;
 
 use crate::error::Fault;
 use crate::kernel::Kernel;
 use crate::memory::{Element, View};
-use crate::node::Tensor;
+use crate::node::{Node, Tensor};
+use crate::types::Type;
 
 pub(super) const KERNELS: &[Kernel] = &[
+    ARG_MAX,
+    ARG_MIN,
     AVERAGE_POOL_2D,
+    BATCH_MATMUL,
+    CUMSUM,
     L2_POOL_2D,
     LOG_SOFTMAX,
     MAX_POOL_2D,
@@ -27,6 +40,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     SOFTMAX,
     SUM,
     SVDF,
+    TRANSPOSE_CONV,
 ];
 
 /// A number that kernels compute with.
@@ -100,12 +114,43 @@ fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
     sum
 }
 
-/// The sum of products over as many elements as both have.
+/// The sum of products of 16-bit numbers over as many elements as both have.
 #[inline(always)]
-fn dot_of_floats(a: View<'_, f32>, b: View<'_, f32>) -> f32 {
-    let mut sum = 0.0;
+fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(a: View<'_, A>, b: View<'_, B>) -> i64 {
+    let mut sum = 0i64;
+    for k in 0..a.len().min(b.len()) {
+        let (a, b): (i32, i32) = (a.get(k).into(), b.get(k).into());
+        sum = sum.wrapping_add(i64::from(a.wrapping_mul(b)));
+    }
+    sum
+}
+
+/// `sum` and the products over as many elements as both have, added one by one.
+#[inline(always)]
+fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
     for k in 0..a.len().min(b.len()) {
         sum += a.get(k) * b.get(k);
     }
     sum
+}
+
+/// The axis that input 1 names: how often its elements start anew, how many it has, and how far they are apart. Of an
+/// `input` that has elements.
+#[inline(never)]
+fn along(node: &Node<'_>, input: &Tensor<'_>) -> Result<(usize, usize, usize), Fault> {
+    let axis = node.input(1)?;
+    axis.expect(Type::INT32)?;
+    let shape = input.shape();
+    if axis.is_empty() || input.is_empty() {
+        return Err(axis.wrong_shape());
+    }
+    let (number, rank) = (axis.read::<i32>()?.get(0), shape.rank() as i32);
+    let number = if number < 0 { number + rank } else { number };
+    if number < 0 || number >= rank {
+        return Err(axis.wrong_value());
+    }
+    let at = number as usize;
+    let outer = shape.product(0, at).unwrap_or(0);
+    let inner = shape.product(at + 1, shape.rank()).unwrap_or(0);
+    Ok((outer, shape.dim(at), inner))
 }

@@ -237,7 +237,7 @@ fn svdf_float(node: &Node<'_>) -> Result<(), Fault> {
         input.read::<f32>()?,
         features.read::<f32>()?,
         state,
-        dot_of_floats,
+        |weights, input| dot_of_floats(0.0, weights, input),
     );
     remembered.ok_or(input.wrong_shape())?;
 
@@ -249,7 +249,7 @@ fn svdf_float(node: &Node<'_>) -> Result<(), Fault> {
         for _ in 0..layer.rank {
             let rows = layer.row(time, state.view(), filter);
             let (weights, past) = rows.ok_or(output.wrong_shape())?;
-            sum += dot_of_floats(weights, past);
+            sum += dot_of_floats(0.0, weights, past);
             filter += 1;
         }
         to.set(k, activate(activation, sum).ok_or(Fault::Unsupported(1))?);
