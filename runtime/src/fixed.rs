@@ -8,6 +8,7 @@ use crate::node::Tensor;
 use crate::types::Type;
 
 pub mod exp;
+pub mod logistic;
 
 /// A real factor as `multiplier / 2^31 * 2^shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,8 @@
 
 #![allow(unsafe_code)]
 
+mod maps;
+
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;

@@ -75,18 +75,22 @@ pub fn exp_of_negative(x: i32, integer_bits: u32) -> i32 {
 /// `one_over_one_plus_x_for_x_in_0_1`.
 #[inline(never)]
 pub fn reciprocal_of_one_plus(x: i32) -> i32 {
+    saturating_shift_left(newton(half_sum(x, i32::MAX)), 1)
+}
+
+/// `1 / x` with 2 integer bits, of an `x` from 1/2 to below 1 with 0 integer bits.
+pub(super) fn newton(x: i32) -> i32 {
     // With 2 integer bits.
     const START: i32 = 1_515_870_810;
     const SLOPE: i32 = -1_010_580_540;
     const ONE: i32 = 1 << 29;
-    let half_denominator = half_sum(x, i32::MAX);
-    let mut estimate = doubling_high(half_denominator, SLOPE).wrapping_add(START);
+    let mut estimate = doubling_high(x, SLOPE).wrapping_add(START);
     for _ in 0..3 {
-        let error = ONE.wrapping_sub(doubling_high(half_denominator, estimate));
+        let error = ONE.wrapping_sub(doubling_high(x, estimate));
         let step = saturating_shift_left(doubling_high(estimate, error), 2);
         estimate = estimate.wrapping_add(step);
     }
-    saturating_shift_left(estimate, 1)
+    estimate
 }
 
 /// `1 / x` as a number with 0 integer bits from 1/2 on, and by which power of two it is to be divided: `GetReciprocal`, of
