@@ -239,7 +239,7 @@ fn int16(matrices: &Matrices<'_>) -> Result<(), Fault> {
         lhs.read::<i16>()?,
         rhs.read::<i16>()?,
         0i64,
-        dot_wide,
+        |a, b| dot_wide(a, 0, b, 0),
         |sum, a, b| sum.wrapping_add(i64::from(i32::from(a) * i32::from(b))),
         |k, sum| to.set(k, clamp(factor.apply_wide(sum), -32768, 32767) as i16),
     );

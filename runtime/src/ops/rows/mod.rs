@@ -3,7 +3,9 @@
 mod arg;
 mod batch_matmul;
 mod cumsum;
+mod l2_normalization;
 mod lookup;
+mod lstm;
 mod pooling;
 mod reduce;
 mod softmax;
@@ -13,6 +15,8 @@ mod transpose_conv;
 pub use arg::*;
 pub use batch_matmul::*;
 pub use cumsum::*;
+pub use l2_normalization::*;
+pub use lstm::*;
 pub use pooling::*;
 pub use reduce::*;
 pub use softmax::*;
@@ -31,6 +35,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     AVERAGE_POOL_2D,
     BATCH_MATMUL,
     CUMSUM,
+    L2_NORMALIZATION,
     L2_POOL_2D,
     LOG_SOFTMAX,
     MAX_POOL_2D,
@@ -41,6 +46,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     SUM,
     SVDF,
     TRANSPOSE_CONV,
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
 ];
 
 /// A number that kernels compute with.
@@ -114,13 +120,21 @@ fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
     sum
 }
 
-/// The sum of products of 16-bit numbers over as many elements as both have.
+/// As [`dot`], in 64 bits.
 #[inline(always)]
-fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(a: View<'_, A>, b: View<'_, B>) -> i64 {
+fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(
+    a: View<'_, A>,
+    a_offset: i32,
+    b: View<'_, B>,
+    b_offset: i32,
+) -> i64 {
     let mut sum = 0i64;
     for k in 0..a.len().min(b.len()) {
         let (a, b): (i32, i32) = (a.get(k).into(), b.get(k).into());
-        sum = sum.wrapping_add(i64::from(a.wrapping_mul(b)));
+        let product = a
+            .wrapping_add(a_offset)
+            .wrapping_mul(b.wrapping_add(b_offset));
+        sum = sum.wrapping_add(i64::from(product));
     }
     sum
 }

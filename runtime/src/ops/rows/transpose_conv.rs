@@ -268,7 +268,7 @@ fn int16(node: &Node<'_>) -> Result<(), Fault> {
             filter,
             channel,
             bias_of(channel)?,
-            |sum, pixel, weights| sum.wrapping_add(dot_wide(pixel, weights)),
+            |sum, pixel, weights| sum.wrapping_add(dot_wide(pixel, 0, weights, 0)),
             |k, sum| {
                 let scaled = factor.apply_wide(sum);
                 to.set(k, clamp(scaled, least, largest) as i16);
