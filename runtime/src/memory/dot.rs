@@ -271,6 +271,7 @@ impl<T: Factor> Taps<'_, T> {
         if input_channel >= len || channel >= len || count > len - channel || lane + count > lanes {
             return;
         }
+        let input_channel = if spread { input_channel } else { channel };
         let input = self.input.wrapping_add(input_channel);
         let weights = self.weights.wrapping_add(channel);
         // SAFETY: `new` found that all rows and columns lie within the views, for each channel.
