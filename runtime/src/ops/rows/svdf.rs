@@ -263,8 +263,8 @@ fn activate(activation: i8, x: f32) -> Option<f32> {
     Some(match activation {
         0 => x,
         1 => x.max(0.0),
-        2 => x.min(1.0).max(-1.0),
-        3 => x.min(6.0).max(0.0),
+        2 => clamp(x, -1.0, 1.0),
+        3 => clamp(x, 0.0, 6.0),
         4 => libm::tanhf(x),
         5 => f32::from(u8::from(x.is_sign_negative())),
         _ => return None,
