@@ -30,9 +30,13 @@ struct Resize<'a> {
 }
 
 impl<'a> Resize<'a> {
-    fn new(node: &Node<'a>, input: &Tensor<'a>, output: &Tensor<'a>) -> Result<Self, Fault> {
-        const ALIGN_CORNERS: u16 = 0;
-        const HALF_PIXEL_CENTERS: u16 = 1;
+    /// `slots` are those of the options "align corners" and "half pixel centers".
+    fn new(
+        node: &Node<'a>,
+        input: &Tensor<'a>,
+        output: &Tensor<'a>,
+        slots: (u16, u16),
+    ) -> Result<Self, Fault> {
         let options = node.options()?;
         let element = element_bytes(input, output)?;
         let size = node.input(1)?;
@@ -58,8 +62,8 @@ impl<'a> Resize<'a> {
             out_height,
             out_width,
             element,
-            align_corners: options.bool(ALIGN_CORNERS, false)?,
-            half_pixel_centers: options.bool(HALF_PIXEL_CENTERS, false)?,
+            align_corners: options.bool(slots.0, false)?,
+            half_pixel_centers: options.bool(slots.1, false)?,
             from: input.bytes()?,
             to: output.bytes_mut()?,
         })
@@ -81,8 +85,11 @@ impl<'a> Resize<'a> {
 }
 
 fn nearest_neighbor(node: &Node<'_>) -> Result<(), Fault> {
+    const ALIGN_CORNERS: u16 = 0;
+    const HALF_PIXEL_CENTERS: u16 = 1;
     let (input, output) = (node.input(0)?, node.output(0)?);
-    let resize = Resize::new(node, &input, &output)?;
+    let slots = (ALIGN_CORNERS, HALF_PIXEL_CENTERS);
+    let resize = Resize::new(node, &input, &output, slots)?;
     // `GetNearestNeighbor` in TFLM's resize_nearest_neighbor.h.
     let offset = if resize.half_pixel_centers { 0.5 } else { 0.0 };
     let scale = |size: usize, out_size: usize| {
@@ -121,11 +128,14 @@ fn nearest_neighbor(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn bilinear(node: &Node<'_>) -> Result<(), Fault> {
-    const HALF_PIXEL_CENTERS: u8 = 1;
+    // Before them are a height and a width that are no longer used.
+    const ALIGN_CORNERS: u16 = 2;
+    const HALF_PIXEL_CENTERS: u16 = 3;
     let (input, output) = (node.input(0)?, node.output(0)?);
-    let resize = Resize::new(node, &input, &output)?;
+    let slots = (ALIGN_CORNERS, HALF_PIXEL_CENTERS);
+    let resize = Resize::new(node, &input, &output, slots)?;
     if resize.half_pixel_centers && resize.align_corners {
-        return Err(Fault::Unsupported(HALF_PIXEL_CENTERS));
+        return Err(Fault::Unsupported(HALF_PIXEL_CENTERS as u8));
     }
     match output.element_type() {
         Type::INT8 => integers(&resize),
