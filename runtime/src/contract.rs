@@ -35,9 +35,8 @@ pub enum Contract {
     Concatenation,
     /// As [`Concatenation`](Self::Concatenation), along a new axis: PACK.
     Pack,
-    /// The input's parts along an axis: SPLIT, SPLIT_V. Each output is written from its start to its end, piece by piece,
-    /// each moved as a whole: all pieces of an output before those of the next, or the pieces in the input's order. An
-    /// output may be where it is in the input, when it is contiguous there.
+    /// The input's parts along an axis: SPLIT, SPLIT_V. The input is read from its start to its end, piece by piece, each
+    /// moved as a whole. An output may be where it is in the input, when it is contiguous there.
     Split,
     /// As [`Split`](Self::Split), along an axis that is dropped: UNPACK.
     Unpack,
