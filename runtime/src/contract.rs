@@ -3,6 +3,7 @@
 //! A [`Contract`] is data. The device checks plans with it, and the compiler plans with it.
 
 use crate::error::Fault;
+use crate::kernel::Kernel;
 use crate::node::{Node, Tensor};
 
 mod lookup;
@@ -152,12 +153,12 @@ impl<'a> Pair<'a> {
         })
     }
 
-    pub(crate) fn promised(
-        &self,
-        promise: Promise,
-        contract: Contract,
-        node: &Node<'_>,
-    ) -> Overlap {
+    /// What `kernel`, which runs `node`, promises.
+    pub(crate) fn promised_by(&self, kernel: &Kernel, node: &Node<'_>) -> Overlap {
+        self.promised(kernel.promise, kernel.contract, node)
+    }
+
+    fn promised(&self, promise: Promise, contract: Contract, node: &Node<'_>) -> Overlap {
         if self.from_bytes == 0 || self.to_bytes == 0 {
             return Overlap::ANY;
         }
