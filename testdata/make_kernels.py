@@ -21,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 
 from kernel_cases import all_cases
-from kernel_cases.builder import GOLDEN, NUMPY, S
+from kernel_cases.builder import GOLDEN, LEFT_OUT, NUMPY, S
 from tflite_micro import runtime
 
 HERE = Path(__file__).resolve().parent
@@ -191,6 +191,8 @@ def main():
         failed.append(f"all files together have {total} bytes")
     for reason in refusals:
         print(f"refused by the wheel: {reason}")
+    for name, reason in LEFT_OUT.items():
+        print(f"left out: {name}: {reason}")
     for name in changed:
         print(("differs: " if a.check else "written: ") + name)
     for reason in failed:

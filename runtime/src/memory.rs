@@ -9,6 +9,8 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod dot;
+
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;

@@ -33,7 +33,8 @@ BY_NAME = {k.upper(): k for k, v in vars(S.BuiltinOptions).items() if isinstance
 # Options given by their names in the schema.
 ENUMS = {"fused_activation_function": S.ActivationFunctionType, "padding": S.Padding, "mode": S.MirrorPadMode}
 
-CASES = {}  # name of the file -> Case
+CASES = {}     # name of the file -> Case
+LEFT_OUT = {}  # what the wheel takes, but what has no file -> why
 
 
 class Case:
@@ -124,7 +125,7 @@ class Graph:
     def tensor(self, shape, dtype, scale=None, zero=0, axis=0, variable=False, data=None):
         """Adds a tensor between operators. A list of scales: per channel along `axis`. `data`: bytes of a constant."""
         t = S.TensorT()
-        t.shape, t.type, t.isVariable, t.name = list(shape), dtype, variable, f"t{len(self.g.tensors)}"
+        t.shape, t.type, t.isVariable = list(shape), dtype, variable
         t.buffer = 0 if data is None else self.buffer(data)
         if scale is not None:
             scales = np.atleast_1d(np.asarray(scale, np.float32))

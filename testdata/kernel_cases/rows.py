@@ -162,15 +162,16 @@ def reductions_at_ends(g, name, t, scales):
     zero = 5 if t == I16 else -128
     low, high = {I8: (-128, 127), I16: (-32768, 32767)}[t]
     for given, made in scales:
-        data = [g.rng.choice([low, high], [1, 7, 9, 3]), np.full([1, 7, 9, 3], high), g.noise([1, 7, 9, 3], t, zero, zero + 1)]
-        reduction(g, name, t, [1, 7, 9, 3], [1, 2], True, (given, zero), (made, 0), data)
-        data = [g.rng.choice([low, high], [3, 131]), g.noise([3, 131], t, -3, 9)]
-        reduction(g, name, t, [3, 131], [1], False, (given, 0), (made, zero), data)
+        shape = [1, 7, 9, 2]
+        data = [g.rng.choice([low, high], shape), np.full(shape, high), g.noise(shape, t, zero, zero + 1)]
+        reduction(g, name, t, shape, [1, 2], True, (given, zero), (made, 0), data)
+        data = [np.stack([np.full(67, low), g.rng.choice([low, high], 67), np.full(67, high)]), g.noise([3, 67], t, -3, 9)]
+        reduction(g, name, t, [3, 67], [1], False, (given, 0), (made, zero // 2), data)
 
 
 @each((I8, I16), "MEAN_{}_ends", invokes=3)
 def _(g, t):
-    reductions_at_ends(g, "MEAN", t, ((0.1, 0.1), (0.1, 0.001), (0.02, 0.9), (1e-4, 3e-5)))
+    reductions_at_ends(g, "MEAN", t, ((0.1, 0.1), (0.1, 0.001), (0.02, 0.9), (1e-4, 9e-5)))
 
 
 @each((I8, I16), "SUM_{}_ends", invokes=3)
@@ -224,21 +225,21 @@ def softmax_rows(g, given, made):
     """Narrow and wide scales, long rows, rows of equal elements."""
     for k, shape in enumerate(ROWS):
         softmax(g, given, made, shape, (1.0, 0.5, 2.5)[k % 3], (0.1, 0.03, 0.6, 0.0039)[k % 4], (0, -128, 127, 5)[k % 4])
-    for k, scale in enumerate((0.001, 0.02, 0.11, 0.75, 3.0)):
+    for k, scale in enumerate((0.001, 0.11, 3.0)):
         softmax(g, given, made, [2, 33], 1.0, scale, 0)
-    softmax(g, given, made, [1, 700], 1.0, 0.05, 3)
-    softmax(g, given, made, [2, 256], 1.0, 0.1, 3,
-            [np.full([2, 256], -128), np.array([[127] + [-128] * 255, [-128] * 255 + [126]]), np.zeros([2, 256])])
-    softmax(g, given, made, [2, 256], 1.0, 0.1, 0, [np.array([np.arange(-128, 128), np.full(256, 9)])])
+    softmax(g, given, made, [1, 500], 1.0, 0.05, 3)
+    rows = [np.full([2, 90], -128), np.array([[127] + [-128] * 89, [-128] * 89 + [126]]), np.zeros([2, 90])]
+    softmax(g, given, made, [2, 90], 1.0, 0.1, 3, rows)
+    softmax(g, given, made, [1, 256], 1.0, 0.1, 0, [np.arange(-128, 128)[None], np.full([1, 256], 9)])
 
 
 @case(invokes=3)
 def SOFTMAX_int16(g):
     for k, shape in enumerate(ROWS):
         softmax(g, I16, I16, shape, (1.0, 0.5, 2.5)[k % 3], (0.0003, 0.0001, 0.0011, 0.00003)[k % 4])
-    for scale in (2e-5, 1e-4, 5e-4, 3e-3):
+    for scale in (2e-5, 3e-3):
         softmax(g, I16, I16, [2, 33], 1.0, scale)
-    softmax(g, I16, I16, [1, 400], 1.0, 1e-4, data=(-3000, 3000))
+    softmax(g, I16, I16, [1, 300], 1.0, 1e-4, data=(-3000, 3000))
     softmax(g, I16, I16, [2, 64], 1.0, 3e-4,
             data=[np.full([2, 64], -32768), np.array([[32767] + [-32768] * 63, [-32768] * 63 + [32766]]), np.zeros([2, 64])])
 
