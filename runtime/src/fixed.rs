@@ -9,6 +9,9 @@ use crate::error::Fault;
 use crate::node::Tensor;
 use crate::types::Type;
 
+pub mod exp;
+pub mod logistic;
+
 /// A real factor as `multiplier / 2^31 * 2^shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multiplier {
@@ -142,10 +145,8 @@ pub fn doubling_high(a: i32, b: i32) -> i32 {
     if a == i32::MIN && b == i32::MIN {
         return i32::MAX;
     }
-    let product = i64::from(a) * i64::from(b);
-    let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
-    // Division truncates, where a shift would round down.
-    ((product + nudge) / (1 << 31)) as i32
+    // gemmlowp adds half of 2^31, or 1 less than that below 0, and divides towards 0, which is this for every product.
+    ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32
 }
 
 /// `x / 2^exponent`, half away from zero: `RoundingDivideByPOT`. Exponents are at most 31.

@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod dot;
+mod maps;
 
 use core::cell::Cell;
 use core::fmt;
