@@ -3,6 +3,7 @@
 //! A [`Contract`] is data. The device checks plans with it, and the compiler plans with it.
 
 use crate::error::Fault;
+use crate::kernel::Kernel;
 use crate::node::{Node, Tensor};
 
 mod lookup;
@@ -35,9 +36,8 @@ pub enum Contract {
     Concatenation,
     /// As [`Concatenation`](Self::Concatenation), along a new axis: PACK.
     Pack,
-    /// The input's parts along an axis: SPLIT, SPLIT_V. Each output is written from its start to its end, piece by piece,
-    /// each moved as a whole: all pieces of an output before those of the next, or the pieces in the input's order. An
-    /// output may be where it is in the input, when it is contiguous there.
+    /// The input's parts along an axis: SPLIT, SPLIT_V. The input is read from its start to its end, piece by piece, each
+    /// moved as a whole. An output may be where it is in the input, when it is contiguous there.
     Split,
     /// As [`Split`](Self::Split), along an axis that is dropped: UNPACK.
     Unpack,
@@ -153,12 +153,12 @@ impl<'a> Pair<'a> {
         })
     }
 
-    pub(crate) fn promised(
-        &self,
-        promise: Promise,
-        contract: Contract,
-        node: &Node<'_>,
-    ) -> Overlap {
+    /// What `kernel`, which runs `node`, promises.
+    pub(crate) fn promised_by(&self, kernel: &Kernel, node: &Node<'_>) -> Overlap {
+        self.promised(kernel.promise, kernel.contract, node)
+    }
+
+    fn promised(&self, promise: Promise, contract: Contract, node: &Node<'_>) -> Overlap {
         if self.from_bytes == 0 || self.to_bytes == 0 {
             return Overlap::ANY;
         }

@@ -10,10 +10,9 @@ struct Blocks {
     outer: usize,
     /// A block of the whole.
     whole: usize,
-    /// The piece of the part in question, and the pieces before and behind it.
+    /// The piece of the part in question, and the pieces before it.
     part: usize,
     before: usize,
-    behind: usize,
 }
 
 impl Blocks {
@@ -28,29 +27,29 @@ impl Blocks {
     ) -> Option<Self> {
         let axis = resolve(axis, whole.rank())?;
         let inner = whole.product(axis + 1, whole.rank())?.checked_mul(size)?;
-        let (mut before, mut part, mut behind) = (0usize, 0, 0usize);
+        let whole_dim = whole.dim(axis);
+        let (mut before, mut part, mut all) = (0, 0, 0usize);
         for k in 0..count {
-            let bytes = dim(k, axis)?.checked_mul(inner)?;
-            match k.cmp(&index) {
-                core::cmp::Ordering::Less => before = before.checked_add(bytes)?,
-                core::cmp::Ordering::Equal => part = bytes,
-                core::cmp::Ordering::Greater => behind = behind.checked_add(bytes)?,
+            let this = dim(k, axis)?;
+            if k == index {
+                (before, part) = (all, this);
             }
+            all = all.checked_add(this)?;
         }
+        // No more than the whole, which is in memory.
         let blocks = Self {
             outer: whole.product(0, axis)?,
-            whole: whole.dim(axis).checked_mul(inner)?,
-            part,
-            before,
-            behind,
+            whole: whole_dim.checked_mul(inner)?,
+            part: part.checked_mul(inner)?,
+            before: before.checked_mul(inner)?,
         };
-        let parts = before.checked_add(part)?.checked_add(behind)?;
-        (parts == blocks.whole).then_some(blocks)
+        (all == whole_dim).then_some(blocks)
     }
 
-    /// Whether the part is in one piece.
-    fn contiguous(&self) -> bool {
-        self.outer == 1 || self.part == self.whole
+    /// Where the part starts in the whole, if it is in one piece.
+    fn start(&self) -> Option<isize> {
+        let contiguous = self.outer == 1 || self.part == self.whole;
+        isize::try_from(self.before).ok().filter(|_| contiguous)
     }
 
     /// The part is read, and the whole is written block by block: before its piece of a block, all of the whole up to there.
@@ -69,41 +68,27 @@ impl Blocks {
         }
         let blocks = self.outer.saturating_sub(1) * self.whole.saturating_sub(self.part);
         Some(Overlap {
-            view_at: self
-                .contiguous()
-                .then(|| isize::try_from(self.before).ok())
-                .flatten(),
+            view_at: self.start(),
             ..pair.above(blocks.saturating_add(self.before))
         })
     }
 
-    /// The whole is read, and the part is written. What is written with the part's last piece but one must not reach what
-    /// is read for that piece, which is further on in the input than in the output; and what is written with all pieces
-    /// must not reach the parts behind, if these are all read later.
+    /// The whole is read in its order, and the part is written, so that each piece is further on in the input than in the
+    /// output.
     fn parted(&self, pair: &Pair<'_>) -> Option<Overlap> {
         if self.outer.checked_mul(self.part)? != pair.to_bytes
             || self.outer.checked_mul(self.whole)? != pair.from_bytes
         {
             return None;
         }
-        let view_at = match self.contiguous() {
-            true => isize::try_from(self.before).ok().map(|at| -at),
-            false => None,
-        };
         // The last piece of all is moved when nothing is read any more.
-        if self.behind == 0 && self.outer == 1 {
-            return Some(Overlap {
-                view_at,
-                ..Overlap::ANY
-            });
-        }
-        let above = match self.behind {
-            0 => 0,
-            _ => (self.outer.saturating_sub(1) * self.part).saturating_sub(self.before),
-        };
+        let alone = self.outer == 1 && self.before.checked_add(self.part)? == self.whole;
         Some(Overlap {
-            view_at,
-            ..pair.above(above)
+            view_at: self.start().map(|at| -at),
+            ..match alone {
+                true => Overlap::ANY,
+                false => pair.above(0),
+            }
         })
     }
 }

@@ -1,14 +1,13 @@
 //! Operators that slide a window over an image.
 //!
 //! Output pixels are written in order, and while a pixel is written its own window and those of all later pixels may still
-//! be read. So the input lies far enough above when, for every pixel, the end of what is written with it is below the
-//! lowest byte that it or a later one reads:
+//! be read. So the input lies far enough above when, for every pixel, the end of what is written with it is at or below
+//! the start of its window. Windows of later pixels that reach lower need no more than is asked for at their own pixel.
 //!
 //! ```text
-//! input   |.....|=====window of pixel e=====|.......
-//!         ^ minread(e)
-//! output  |written before e|pixels e..e + k|
-//!                                          ^ must be at or below
+//! input   |.......|=====window of pixel e=====|.......
+//! output  |before e|e..e + k|.........
+//!                           ^ must not be above the window's start
 //! ```
 
 use super::{Contract, Overlap, Pair};
@@ -107,20 +106,13 @@ fn overlap(
     )?;
     // Products of an image's dimensions are no larger than the tensors, which are in memory.
     let (read, write) = (depth * pair.from_size, to_depth * pair.to_size);
-    let (image, to_image) = (h * w, to_h * to_w);
+    let to_image = to_h * to_w;
     let total = images * to_image;
-    let mut needed = 0;
-    // Linear from image to image, but for the last one, behind which nothing is read or written.
-    for number in [0, images.saturating_sub(2), images.saturating_sub(1)] {
-        let last = number + 1 == images;
+    let (mut needed, mut number) = (0, 0);
+    while number < images {
         for y in 0..rows.output {
             let first = number * to_image + y * to_w;
             let row = (number * h + rows.start(y)) * w;
-            let next = match y + 1 < rows.output {
-                true => (number * h + rows.start(y + 1)) * w,
-                false if last => usize::MAX,
-                false => (number + 1) * image,
-            };
             // Between these, all is linear.
             let corners = [
                 columns.last_at_start(),
@@ -131,14 +123,15 @@ fn overlap(
             for x in corners {
                 let x = x.min(columns.output.saturating_sub(1));
                 let mut end = (first + x).saturating_add(pixels);
-                if last {
+                if number + 1 == images {
                     end = end.min(total);
                 }
-                let lowest = next.min(row + columns.start(x));
-                let need = end.saturating_mul(write).saturating_sub(lowest * read);
-                needed = needed.max(need);
+                let lowest = (row + columns.start(x)) * read;
+                needed = needed.max(end.saturating_mul(write).saturating_sub(lowest));
             }
         }
+        // Linear from image to image, but for the last one, behind which nothing is written.
+        number = (number + 1).max(images.saturating_sub(2));
     }
     Some(pair.above(needed))
 }
