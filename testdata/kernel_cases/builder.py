@@ -86,6 +86,10 @@ class Writer(flatbuffers.Builder):
         self.plain = False
         super().PrependUOffsetTRelative(offset)
 
+    def CreateString(self, *text):
+        self.plain = False
+        return super().CreateString(*text)
+
     def EndVector(self):
         end = super().EndVector()
         if not self.plain:

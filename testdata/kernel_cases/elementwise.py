@@ -234,7 +234,12 @@ ALL8 = np.arange(-128, 128).astype(np.int8)
 ODD = ([3, 5], [17], [2, 1, 2, 3], [])
 
 
-def sixteen(count=96):
+def thinned(data, index):
+    """All values for the first of several scales, a third of them for the others."""
+    return data if index == 0 else np.append(data[::3], data[-1])
+
+
+def sixteen(count=90):
     """16-bit values: both ends, around 0, and some between."""
     near = np.arange(-8, 9)
     far = np.linspace(-32768, 32767, count - near.size).round()
@@ -243,8 +248,8 @@ def sixteen(count=96):
 
 def whole(g, name, scales, t=I8, t2=None, **options):
     """An operator of integers on all their values (16 bits: on many), with several scales."""
-    data = ALL8 if t == I8 else sixteen()
-    for x, z in scales:
+    for i, (x, z) in enumerate(scales):
+        data = thinned(ALL8, i) if t == I8 else sixteen()
         g.op(name, [g.input(data.shape, t, *x, data=data)], [g.output(data.shape, t2 or t, *z)], **options)
     x, z = scales[0]
     g.op(name, [g.input([2, 3, 1, 5], t, *x)], [g.output([2, 3, 1, 5], t2 or t, *z)], **options)
@@ -501,10 +506,11 @@ def quantize_floats(g, t):
 def requantize(t, t2, scales):
     @case(name=f"QUANTIZE_{NAMES[t]}_{NAMES[t2]}", invokes=2 if t == I32 else 1)
     def make(g):
-        for x, z in scales:
+        for i, (x, z) in enumerate(scales):
             data = ALL8 if t == I8 else np.arange(256) if t == U8 else sixteen() if t == I16 else None
             if t == I32:
                 data = (-int(40000 * z[0] / x[0]), int(40000 * z[0] / x[0])) if t2 == I16 else (-int(160 * z[0] / x[0]), int(160 * z[0] / x[0]))
+            data = thinned(data, i) if t in (I8, U8) else data
             shape = [5, 9] if t == I32 else data.shape
             g.op("QUANTIZE", [g.input(shape, t, *x, data=data)], [g.output(shape, t2, *z)])
         x, z = scales[0]
@@ -525,14 +531,14 @@ requantize(I32, I16, [((0.001, 5), (0.01, 5)), ((0.0003, 0), (0.05, 0)), ((0.001
 
 @each([I8, I16, U8], "DEQUANTIZE_{}", invokes=1)
 def dequantize(g, t):
-    for x in ((0.1, 5), (0.0078125, 127), (3.7, 0)):
-        data = ALL8 if t == I8 else np.arange(256) if t == U8 else sixteen()
+    for i, x in enumerate(((0.1, 5), (0.0078125, 127), (3.7, 0))):
+        data = thinned(ALL8 if t == I8 else np.arange(256) if t == U8 else sixteen(), i)
         g.op("DEQUANTIZE", [g.input(data.shape, t, *x, data=data)], [g.output(data.shape, F32)])
     g.op("DEQUANTIZE", [g.input([2, 3, 5], t, 0.02, 40)], [g.output([2, 3, 5], F32)])
     g.op("DEQUANTIZE", [g.constant(g.noise([7], t), t, 0.5, 3)], [g.output([7], F32)])
 
 
-@each([I8, I16, I32, U32, F32, BOOL], "CAST_{}")
+@each([I8, I16, I32, U32, F32, BOOL], "CAST_{}", invokes=1)
 def cast(g, t):
     """To all types. Floats stay within the range of integers: beyond it C says nothing."""
     for to in (I8, I16, I32, U32, F32):
