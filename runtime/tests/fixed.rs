@@ -1,6 +1,8 @@
 //! Fixed-point arithmetic against the definitions that TFLM's `quantization_util.cc` and gemmlowp's `fixedpoint.h` give, in
 //! floating point and in wider integers.
 
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 
 use arenaplan_runtime::fixed::{self, Multiplier};
@@ -26,13 +28,13 @@ fn quantize(real: f64) -> Multiplier {
 /// A factor between `2^-range` and `2^range`; with ones or zeros at its end now and then.
 fn factor(random: &mut Random, range: i32) -> f64 {
     let bits = match random.below(4) {
-        0 => random.next() | (1 << 40) - 1,
+        0 => random.next() | ((1 << 40) - 1),
         1 => random.next() & !((1 << 40) - 1),
         2 => [0, u64::MAX, 1, 1 << 51][random.below(4)],
         _ => random.next(),
     };
     let exponent = 1023 - range + random.below(2 * range as usize) as i32;
-    f64::from_bits(bits & ((1 << 52) - 1) | (exponent as u64) << 52)
+    f64::from_bits((bits & ((1 << 52) - 1)) | ((exponent as u64) << 52))
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn factors_are_applied_in_two_steps_and_wide_ones_in_one() {
         assert_eq!(multiplier.apply(x), expected, "{multiplier:?} {x}");
 
         // 16 bits of the factor, and one rounding, half up.
-        let reduced = (i64::from(multiplier.multiplier) + (1 << 15) >> 16).min(0x7fff);
+        let reduced = ((i64::from(multiplier.multiplier) + (1 << 15)) >> 16).min(0x7fff);
         let wide = (random.next() as i64) >> (17 + random.below(46));
         let total = 15 - multiplier.shift;
         let product = i128::from(wide) * i128::from(reduced) * 2 + (1i128 << total);
