@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod dot;
 mod maps;
 
 use core::cell::Cell;

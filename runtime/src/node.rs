@@ -314,6 +314,17 @@ impl<'a> Tensor<'a> {
         Ok(found.view())
     }
 
+    /// The bytes of a constant whose elements are packed, two in a byte: INT4.
+    ///
+    /// # Errors
+    /// [`Fault::NoMemory`] if they are not in the file.
+    pub fn packed(&self) -> Result<View<'a, u8>, Fault> {
+        let no_memory = Fault::NoMemory(self.operand);
+        let constant = self.run.constant(&self.table).ok_or(no_memory)?;
+        let len = self.byte_len().ok_or(no_memory)?.div_ceil(2);
+        View::of(constant).part(0, len).ok_or(no_memory)
+    }
+
     /// The elements' bytes, to write and to read, if they are in the arena.
     ///
     /// # Errors

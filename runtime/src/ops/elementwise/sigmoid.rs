@@ -164,51 +164,62 @@ fn interpolate(x: i32, bits: u32, last: i32) -> i32 {
     }
 }
 
+/// `x` in units of 1 / (3 * 2^12).
 #[inline(always)]
-fn scaled_i16(x: i16, factor: i32, right: u32) -> i32 {
+pub(in crate::ops) fn scaled_i16(x: i16, factor: i32, right: u32) -> i32 {
     let half = 1i32.wrapping_shl(right) >> 1;
     (i32::from(x).wrapping_mul(factor).wrapping_add(half)).wrapping_shr(right)
 }
 
+/// The logistic function of a number in units of 1 / (3 * 2^12), in units of 2^-15.
+#[inline(always)]
+pub(in crate::ops) fn logistic_of_scaled(x: i32) -> i32 {
+    let y = interpolate(x, 9, 0x7fff << 10);
+    let y = match x >= 0 {
+        true => y + (1 << 9),
+        false => (1 << 25) - y + (1 << 9) - 1,
+    };
+    y >> 10
+}
+
+/// The hyperbolic tangent of a number in units of 1 / (3 * 2^12), in units of 2^-15.
+#[inline(always)]
+pub(in crate::ops) fn tanh_of_scaled(x: i32) -> i32 {
+    // Twice the logistic function of twice the number, less 1.
+    let y = interpolate(x, 8, 0xffff << 8) - (1 << 23);
+    let y = match x >= 0 {
+        true => y + (1 << 7),
+        false => -y + (1 << 7) - 1,
+    };
+    y >> 8
+}
+
+/// The logistic function.
+#[inline(always)]
+pub(in crate::ops) fn logistic_of_float(x: f32) -> f32 {
+    // Here 1 + e^-x is 1, and there 1 / (1 + e^-x) is e^x, nearly.
+    if x > 16.619_047 {
+        1.0
+    } else if x < -9.0 {
+        libm::expf(x)
+    } else {
+        1.0 / (1.0 + libm::expf(-x))
+    }
+}
+
 fn logistic_i16(pair: &Pair<'_>) -> Result<(), Fault> {
     let (factor, right) = prepare_i16(pair, 0)?;
-    pair.compute(|x: i16| {
-        let x = scaled_i16(x, factor, right);
-        let y = interpolate(x, 9, 0x7fff << 10);
-        let y = match x >= 0 {
-            true => y + (1 << 9),
-            false => (1 << 25) - y + (1 << 9) - 1,
-        };
-        i16::truncated(y >> 10)
-    })
+    pair.compute(|x: i16| i16::truncated(logistic_of_scaled(scaled_i16(x, factor, right))))
 }
 
 fn tanh_i16(pair: &Pair<'_>) -> Result<(), Fault> {
     let (factor, right) = prepare_i16(pair, 1)?;
-    pair.compute(|x: i16| {
-        let x = scaled_i16(x, factor, right);
-        // Twice the logistic function of twice the number, less 1.
-        let y = interpolate(x, 8, 0xffff << 8) - (1 << 23);
-        let y = match x >= 0 {
-            true => y + (1 << 7),
-            false => -y + (1 << 7) - 1,
-        };
-        i16::truncated(y >> 8)
-    })
+    pair.compute(|x: i16| i16::truncated(tanh_of_scaled(scaled_i16(x, factor, right))))
 }
 
 fn logistic_f32(pair: &Pair<'_>) -> Result<(), Fault> {
     pair.input.expect(Type::FLOAT32)?;
-    pair.compute(|x: f32| {
-        // Here 1 + e^-x is 1, and there 1 / (1 + e^-x) is e^x, nearly.
-        if x > 16.619_047 {
-            1.0
-        } else if x < -9.0 {
-            libm::expf(x)
-        } else {
-            1.0 / (1.0 + libm::expf(-x))
-        }
-    })
+    pair.compute(logistic_of_float)
 }
 
 fn tanh_f32(pair: &Pair<'_>) -> Result<(), Fault> {
