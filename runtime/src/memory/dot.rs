@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 #[path = "dsp.rs"]
 mod dsp;
 
-use super::View;
+use super::{View, ViewMut};
 
 /// Which elements of an input and of weights are multiplied: `rows` times `cols` runs of `len` elements in a row.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +167,7 @@ impl<'a, T: Factor> Window<'a, T> {
     }
 
     /// Adds the products of the `count` channels from `channel` on to the first of the sums; `count` is at most 4.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn add(&self, channel: usize, count: usize, offset: i32, sums: &mut [T::Sum; 4]) {
         let Reach {
             rows, cols, len, ..
@@ -225,7 +225,7 @@ impl<'a, T: Factor> Taps<'a, T> {
             return None;
         }
         if reach.rows == 0 || reach.cols == 0 {
-            reach.rows = 0;
+            (reach.rows, reach.cols) = (0, 0);
         } else {
             let of_input = Reach {
                 len: depth,
@@ -254,7 +254,7 @@ impl<T: Factor> Taps<'_, T> {
     /// Adds to the first of the sums the products of the `count` output channels from the one `lane` of those of
     /// `input_channel` on. They belong to one input channel, or each to its own when there is one for each; `count` is at
     /// most [`LANES`].
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn add(
         &self,
         (input_channel, lane): (usize, usize),
@@ -284,6 +284,48 @@ impl<T: Factor> Taps<'_, T> {
             }
         }
     }
+}
+
+/// Copies what `reach` says of `input` from `start` on to where the weights of it are, `first` and on, and writes `padding`
+/// elsewhere.
+#[inline(never)]
+pub(crate) fn copy<T: Factor>(
+    (input, mut start): (View<'_, T>, usize),
+    reach: &Reach,
+    (to, mut first): (ViewMut<'_, T>, usize),
+    padding: T,
+) -> Option<()> {
+    if reach.rows.wrapping_mul(reach.cols).wrapping_mul(reach.len) != to.len {
+        to.fill(padding);
+    }
+    for _ in 0..reach.rows {
+        let (mut x, mut w) = (start, first);
+        for _ in 0..reach.cols {
+            let (from, to) = (input.part(x, reach.len)?, to.part(w, reach.len)?);
+            // Few elements, for which a call would take longer.
+            let (from, to) = (from.start, to.start);
+            let mut k = 0;
+            // SAFETY: both parts have that many elements.
+            unsafe {
+                if size_of::<T>() == 1 {
+                    while reach.len - k >= 4 {
+                        let four = from.add(k).cast::<u32>().read_unaligned();
+                        to.add(k).cast::<u32>().write_unaligned(four);
+                        k += 4;
+                    }
+                }
+                while k < reach.len {
+                    to.add(k).write(from.add(k).read());
+                    k += 1;
+                }
+            }
+            x = x.wrapping_add(reach.input_col);
+            w = w.wrapping_add(reach.weight_col);
+        }
+        start = start.wrapping_add(reach.input_row);
+        first = first.wrapping_add(reach.weight_row);
+    }
+    Some(())
 }
 
 macro_rules! plain_dots {

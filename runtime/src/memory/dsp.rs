@@ -78,10 +78,6 @@ multiply! {
     both "smlad";
     /// The product of the low halves.
     low "smlabb";
-    /// The product of the high halves.
-    high "smlatt";
-    /// The product of the low half of `x` and the high one of `y`.
-    low_high "smlabt";
 }
 
 /// # Safety
@@ -89,42 +85,77 @@ multiply! {
 #[inline(always)]
 pub(super) unsafe fn dot4(
     mut input: *const i8,
-    weights: *const i8,
+    mut weights: *const i8,
     stride: usize,
     len: usize,
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    let offsets = twice(offset);
-    let [mut a, mut b, mut c, mut d] = *sums;
-    let (mut w0, mut w1) = (weights, weights.wrapping_add(stride));
-    let (mut w2, mut w3) = (w1.wrapping_add(stride), w1.wrapping_add(2 * stride));
-    let end = input.wrapping_add(len & !3);
-    // SAFETY: as of this function; all are read from their start to before their end.
-    unsafe {
-        while input != end {
-            let x = input.cast::<u32>().read_unaligned();
-            let (x0, x1) = (add_even(offsets, x), add_odd(offsets, x));
-            let w = w0.cast::<u32>().read_unaligned();
-            a = both(x1, odd(w), both(x0, even(w), a));
-            let w = w1.cast::<u32>().read_unaligned();
-            b = both(x1, odd(w), both(x0, even(w), b));
-            let w = w2.cast::<u32>().read_unaligned();
-            c = both(x1, odd(w), both(x0, even(w), c));
-            let w = w3.cast::<u32>().read_unaligned();
-            d = both(x1, odd(w), both(x0, even(w), d));
-            input = input.add(4);
-            (w0, w1, w2, w3) = (w0.add(4), w1.add(4), w2.add(4), w3.add(4));
-        }
-        for k in 0..len & 3 {
-            let x = input.add(k).read();
-            a = i8::product(x, w0.add(k).read(), offset, a);
-            b = i8::product(x, w1.add(k).read(), offset, b);
-            c = i8::product(x, w2.add(k).read(), offset, c);
-            d = i8::product(x, w3.add(k).read(), offset, d);
+    let words = len & !3;
+    if words != 0 {
+        let end = input.wrapping_add(words);
+        // SAFETY: as of this function: input and weights are read from their start to before the last whole word's end. r6
+        // and r7, which no operand may be in, are as before at the end.
+        unsafe {
+            asm!(
+                "push {{r5, r6, r7}}",
+                // The sums of four rows of weights; the first two rows' places.
+                "ldm r5, {{r8, r9, r10, r11}}",
+                "add r12, r1, r2",
+                "2:",
+                "ldr r7, [r0], #4",
+                "ldr r5, [r1], #4",
+                "sxtab16 r6, r4, r7",
+                "sxtab16 r7, r4, r7, ror #8",
+                "sxtb16 lr, r5",
+                "sxtb16 r5, r5, ror #8",
+                "smlad r8, r6, lr, r8",
+                "smlad r8, r7, r5, r8",
+                "ldr r5, [r12, r2]",
+                "sxtb16 lr, r5",
+                "sxtb16 r5, r5, ror #8",
+                "smlad r10, r6, lr, r10",
+                "smlad r10, r7, r5, r10",
+                "ldr r5, [r12, r2, lsl #1]",
+                "sxtb16 lr, r5",
+                "sxtb16 r5, r5, ror #8",
+                "smlad r11, r6, lr, r11",
+                "smlad r11, r7, r5, r11",
+                "ldr r5, [r12], #4",
+                "sxtb16 lr, r5",
+                "sxtb16 r5, r5, ror #8",
+                "smlad r9, r6, lr, r9",
+                "smlad r9, r7, r5, r9",
+                "cmp r0, r3",
+                "bne 2b",
+                "pop {{r5, r6, r7}}",
+                "stm r5, {{r8, r9, r10, r11}}",
+                inout("r0") input,
+                inout("r1") weights,
+                in("r2") stride,
+                in("r3") end,
+                in("r4") twice(offset),
+                in("r5") sums.as_mut_ptr(),
+                out("r8") _,
+                out("r9") _,
+                out("r10") _,
+                out("r11") _,
+                out("r12") _,
+                out("lr") _,
+            );
         }
     }
-    *sums = [a, b, c, d];
+    for k in 0..len & 3 {
+        // SAFETY: as of this function; these are the last elements.
+        unsafe {
+            let x = i32::from(input.add(k).read()).wrapping_add(offset) as u32;
+            let mut w = weights.add(k);
+            for sum in sums.iter_mut() {
+                *sum = low(x, i32::from(w.read()) as u32, *sum);
+                w = w.wrapping_add(stride);
+            }
+        }
+    }
 }
 
 /// # Safety
@@ -164,31 +195,123 @@ pub(super) unsafe fn taps(
     (offset, spread): (i32, bool),
     sums: &mut [i32; LANES],
 ) {
-    let offsets = twice(offset);
-    let [mut a, mut b, mut c, mut d] = *sums;
-    for _ in 0..reach.rows {
-        let (mut x, mut w) = (input, weights);
-        for _ in 0..reach.cols {
-            // SAFETY: as of this function.
-            unsafe {
-                let four = w.cast::<u32>().read_unaligned();
-                let (w0, w1) = (even(four), odd(four));
-                if spread {
-                    let x = i32::from(x.read()).wrapping_add(offset) as u32;
-                    (a, b) = (low(x, w0, a), low(x, w1, b));
-                    (c, d) = (low_high(x, w0, c), low_high(x, w1, d));
-                } else {
-                    let x = x.cast::<u32>().read_unaligned();
-                    let (x0, x1) = (add_even(offsets, x), add_odd(offsets, x));
-                    (a, b) = (low(x0, w0, a), low(x1, w1, b));
-                    (c, d) = (high(x0, w0, c), high(x1, w1, d));
-                }
+    let (mut rows, mut cols) = (reach.rows, reach.cols);
+    let (mut input_col, mut weight_col) = (reach.input_col, reach.weight_col);
+    if cols == 1 {
+        // A column is a row, with other steps.
+        (cols, input_col, weight_col) = (rows, reach.input_row, reach.weight_row);
+        rows = rows.min(1);
+    }
+    for _ in 0..rows {
+        // SAFETY: as of this function.
+        unsafe {
+            if spread {
+                spread_row(input, weights, (input_col, weight_col, cols), offset, sums);
+            } else {
+                row(input, weights, (input_col, weight_col, cols), offset, sums);
             }
-            x = x.wrapping_add(reach.input_col);
-            w = w.wrapping_add(reach.weight_col);
         }
         input = input.wrapping_add(reach.input_row);
         weights = weights.wrapping_add(reach.weight_row);
     }
-    *sums = [a, b, c, d];
+}
+
+/// `cols` taps of four channels in a row.
+///
+/// # Safety
+/// Four elements can be read for each of them.
+#[inline(always)]
+unsafe fn row(
+    input: *const i8,
+    weights: *const i8,
+    (input_col, weight_col, cols): (usize, usize, usize),
+    offset: i32,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function: four bytes are read of each tap, and there is one or more, `cols` being no window's
+    // columns when it is 0. r6 and r7, which no operand may be in, are as before at the end.
+    unsafe {
+        asm!(
+            "push {{r5, r6, r7}}",
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "2:",
+            "ldr r5, [r0]",
+            "ldr r6, [r1]",
+            "sxtab16 r7, r4, r5",
+            "sxtab16 r5, r4, r5, ror #8",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r7, lr, r8",
+            "smlatt r10, r7, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlatt r11, r5, r6, r11",
+            "add r0, r2",
+            "add r1, r3",
+            "subs r12, #1",
+            "bne 2b",
+            "pop {{r5, r6, r7}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") input_col,
+            in("r3") weight_col,
+            in("r4") twice(offset),
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            inout("r12") cols => _,
+            out("lr") _,
+        );
+    }
+}
+
+/// As [`row`], with one element of the input for four channels.
+///
+/// # Safety
+/// One element of the input and four weights can be read for each of them.
+#[inline(always)]
+unsafe fn spread_row(
+    input: *const i8,
+    weights: *const i8,
+    (input_col, weight_col, cols): (usize, usize, usize),
+    offset: i32,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function and in `row`.
+    unsafe {
+        asm!(
+            "push {{r5, r6}}",
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "2:",
+            "ldrsb r5, [r0]",
+            "ldr r6, [r1]",
+            "add r5, r4",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r5, lr, r8",
+            "smlabt r10, r5, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlabt r11, r5, r6, r11",
+            "add r0, r2",
+            "add r1, r3",
+            "subs r12, #1",
+            "bne 2b",
+            "pop {{r5, r6}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") input_col,
+            in("r3") weight_col,
+            in("r4") offset,
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            inout("r12") cols => _,
+            out("lr") _,
+        );
+    }
 }
