@@ -2,7 +2,9 @@
 
 use core::arch::asm;
 
-use super::{Factor, LANES, Reach};
+#[allow(unused_imports, reason = "for the documentation")]
+use super::Factor;
+use super::{LANES, Runs};
 
 /// `offset` in both halves of a word.
 #[inline(always)]
@@ -189,21 +191,20 @@ pub(super) unsafe fn dot(
 /// As [`Factor::taps`].
 #[inline(always)]
 pub(super) unsafe fn taps(
-    mut input: *const i8,
-    mut weights: *const i8,
-    reach: &Reach,
+    window: &Runs<'_, i8>,
     (offset, spread): (i32, bool),
     sums: &mut [i32; LANES],
 ) {
-    let (mut rows, mut cols) = (reach.rows, reach.cols);
-    let (mut input_col, mut weight_col) = (reach.input_col, reach.weight_col);
+    let (mut rows, mut cols, steps) = (window.rows, window.cols, window.steps);
+    let (mut input_col, mut weight_col) = (steps.input_col, steps.weight_col);
     if cols == 1 {
         // A column is a row, with other steps.
-        (cols, input_col, weight_col) = (rows, reach.input_row, reach.weight_row);
-        rows = rows.min(1);
+        (input_col, weight_col) = (steps.input_row, steps.weight_row);
+        (rows, cols) = (rows.min(1), rows);
     }
+    let (mut input, mut weights) = (window.input, window.weights);
     for _ in 0..rows {
-        // SAFETY: as of this function.
+        // SAFETY: as of this function; a window with rows has columns.
         unsafe {
             if spread {
                 spread_row(input, weights, (input_col, weight_col, cols), offset, sums);
@@ -211,15 +212,15 @@ pub(super) unsafe fn taps(
                 row(input, weights, (input_col, weight_col, cols), offset, sums);
             }
         }
-        input = input.wrapping_add(reach.input_row);
-        weights = weights.wrapping_add(reach.weight_row);
+        input = input.wrapping_add(steps.input_row);
+        weights = weights.wrapping_add(steps.weight_row);
     }
 }
 
 /// `cols` taps of four channels in a row.
 ///
 /// # Safety
-/// Four elements can be read for each of them.
+/// There is a tap, and four elements can be read for each of them.
 #[inline(always)]
 unsafe fn row(
     input: *const i8,
@@ -228,8 +229,8 @@ unsafe fn row(
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    // SAFETY: as of this function: four bytes are read of each tap, and there is one or more, `cols` being no window's
-    // columns when it is 0. r6 and r7, which no operand may be in, are as before at the end.
+    // SAFETY: as of this function: four bytes are read of each tap. r6 and r7, which no operand may be in, are as before at
+    // the end.
     unsafe {
         asm!(
             "push {{r5, r6, r7}}",
@@ -270,7 +271,7 @@ unsafe fn row(
 /// As [`row`], with one element of the input for four channels.
 ///
 /// # Safety
-/// One element of the input and four weights can be read for each of them.
+/// There is a tap, and one element of the input and four weights can be read for each of them.
 #[inline(always)]
 unsafe fn spread_row(
     input: *const i8,

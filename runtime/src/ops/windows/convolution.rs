@@ -3,7 +3,7 @@
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{self, Factor, Reach, Window};
+use crate::memory::dot::{self, Extent, Factor, Field, Steps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
@@ -142,55 +142,61 @@ fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> R
     let per_filter = g.height.filter.wrapping_mul(weight_row);
     let joined = g.groups == 1 && g.width.dilation.get() == 1;
     let input_row = g.width.input.wrapping_mul(depth);
-    let steps = Reach {
-        rows: 0,
-        cols: 0,
-        len: run,
+    let steps = Steps {
         input_row: input_row.wrapping_mul(g.height.dilation.get()),
         input_col: depth.wrapping_mul(g.width.dilation.get()),
         weight_row,
         weight_col: run,
+    };
+    let most = Extent {
+        rows: g.height.filter,
+        cols: g.width.filter,
+        len: per_filter,
     };
     let mut buffer = [0u64; COPIED / 8];
     let buffer: ViewMut<'_, A::Data> = ViewMut::of(&mut buffer).cast().unwrap_or_default();
     let bytes = size_of::<A::Data>() == 1;
     let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
     let copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
-    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
     let wrong = Fault::Shape(Operand::Input(0));
+    let source = copied.map_or(input, ViewMut::view);
+    let sizes = (g.channels, per_filter);
+    let field = Field::new(source, weights, sizes, most, steps).ok_or(wrong)?;
+    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
+    let mut out = 0usize;
     g.each(|spot| {
         let Spot { rows, cols, .. } = spot;
-        let mut at = (input, spot.start.wrapping_mul(depth));
+        let mut start = spot.start.wrapping_mul(depth);
         let first = spot.row.wrapping_mul(weight_row);
         let mut first = first.wrapping_add(spot.col.wrapping_mul(run));
-        let mut reach = Reach {
+        let mut extent = Extent {
             rows,
             cols,
-            ..steps
+            len: run,
         };
         if joined {
-            reach.len = cols.wrapping_mul(run);
-            reach.cols = 1;
-            if reach.len == reach.input_row && reach.len == weight_row {
-                reach.len = reach.len.wrapping_mul(rows);
-                reach.rows = 1;
+            extent.len = cols.wrapping_mul(run);
+            extent.cols = 1;
+            if extent.len == steps.input_row && extent.len == weight_row {
+                extent.len = extent.len.wrapping_mul(rows);
+                extent.rows = 1;
             }
         }
         if let Some(to) = copied {
-            dot::copy(at, &reach, (to, first), arithmetic.padding()).ok_or(wrong)?;
-            reach.len = per_filter;
-            (reach.rows, reach.cols) = (1, 1);
-            (at, first) = ((to.view(), 0), 0);
+            let from = (input, start);
+            dot::copy(from, (extent, &steps), (to, first), arithmetic.padding()).ok_or(wrong)?;
+            extent.len = per_filter;
+            (extent.rows, extent.cols) = (1, 1);
+            (start, first) = (0, 0);
         }
-        let out = output.part(spot.pixel.wrapping_mul(g.channels), g.channels);
-        let out = out.ok_or(wrong)?;
+        let pixel = output.part(out, g.channels).ok_or(wrong)?;
+        out = out.wrapping_add(g.channels);
         let mut from = 0;
         for _ in 0..g.groups {
-            let sizes = (g.channels, per_filter);
-            let window = Window::new(at, (weights, first), sizes, reach).ok_or(wrong)?;
-            channels(arithmetic, &window, (from, from + filters), out);
+            let window = field.window(start, first, extent).ok_or(wrong)?;
+            channels(arithmetic, &window, (from, from + filters), pixel);
             from += filters;
-            at.1 = at.1.wrapping_add(run);
+            start = start.wrapping_add(run);
         }
         Ok(())
     })

@@ -3,7 +3,7 @@
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{Factor, LANES, Reach, Taps};
+use crate::memory::dot::{Extent, Factor, Field, LANES, Steps, Taps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
@@ -129,50 +129,45 @@ fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> R
     let multiplier = len.checked_div(depth).unwrap_or(0);
     let weight_row = g.width.filter.wrapping_mul(len);
     let input_row = g.width.input.wrapping_mul(depth);
-    let steps = Reach {
-        rows: 0,
-        cols: 0,
-        len,
+    let steps = Steps {
         input_row: input_row.wrapping_mul(g.height.dilation.get()),
         input_col: depth.wrapping_mul(g.width.dilation.get()),
         weight_row,
         weight_col: len,
     };
+    let most = Extent {
+        rows: g.height.filter,
+        cols: g.width.filter,
+        len,
+    };
+    let wrong = Fault::Shape(Operand::Input(0));
+    let field = Field::new(input, weights, (1, 0), most, steps).ok_or(wrong)?;
     // One run over all channels, or for each input channel over those that come from it.
     let (runs, lanes) = if multiplier == 1 {
         (1, len)
     } else {
         (depth, multiplier)
     };
-    let wrong = Fault::Shape(Operand::Input(0));
+    let mut out = 0usize;
     g.each(|spot| {
-        let at = spot.start.wrapping_mul(depth);
-        let first = spot
-            .row
-            .wrapping_mul(weight_row)
-            .wrapping_add(spot.col.wrapping_mul(len));
-        let reach = Reach {
-            rows: spot.rows,
-            cols: spot.cols,
-            ..steps
-        };
-        let taps =
-            Taps::new((input, at), (weights, first), (depth, multiplier), reach).ok_or(wrong)?;
-        let out = output
-            .part(spot.pixel.wrapping_mul(len), len)
+        let start = spot.start.wrapping_mul(depth);
+        let first = spot.row.wrapping_mul(weight_row);
+        let first = first.wrapping_add(spot.col.wrapping_mul(len));
+        let extent = (spot.rows, spot.cols);
+        let taps = field
+            .taps(start, first, extent, (depth, multiplier))
             .ok_or(wrong)?;
+        let pixel = output.part(out, len).ok_or(wrong)?;
+        out = out.wrapping_add(len);
         let mut channel = 0;
         for run in 0..runs {
             let mut lane = 0;
             while lane < lanes {
                 let count = (lanes - lane).min(LANES);
-                let mut sums = [arithmetic.start(channel); LANES];
-                for (k, sum) in sums.iter_mut().take(count).enumerate() {
-                    *sum = arithmetic.start(channel + k);
-                }
-                taps.add((run, lane), count, arithmetic.offset(), &mut sums);
-                for (k, sum) in sums.into_iter().take(count).enumerate() {
-                    out.set(channel + k, arithmetic.finish(channel + k, sum));
+                if count == LANES {
+                    whole(arithmetic, &taps, (run, lane), channel, pixel);
+                } else {
+                    part(arithmetic, &taps, (run, lane), (channel, count), pixel);
                 }
                 lane += count;
                 channel += count;
@@ -180,4 +175,36 @@ fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> R
         }
         Ok(())
     })
+}
+
+/// [`LANES`] output channels from `channel` on.
+#[inline(always)]
+fn whole<A: Arithmetic>(
+    arithmetic: &A,
+    taps: &Taps<'_, A::Data>,
+    lane: (usize, usize),
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums: [_; LANES] = core::array::from_fn(|k| arithmetic.start(channel + k));
+    taps.add(lane, LANES, arithmetic.offset(), &mut sums);
+    for (k, sums) in sums.as_chunks().0.iter().enumerate() {
+        arithmetic.finish4(channel + 4 * k, sums, out);
+    }
+}
+
+/// Fewer output channels, `count`.
+#[inline(never)]
+fn part<A: Arithmetic>(
+    arithmetic: &A,
+    taps: &Taps<'_, A::Data>,
+    lane: (usize, usize),
+    (channel, count): (usize, usize),
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums: [_; LANES] = core::array::from_fn(|k| arithmetic.start(channel + k));
+    taps.add(lane, count, arithmetic.offset(), &mut sums);
+    for (k, sum) in sums.into_iter().take(count).enumerate() {
+        out.set(channel + k, arithmetic.finish(channel + k, sum));
+    }
 }

@@ -3,7 +3,7 @@
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{Factor, Reach, Window};
+use crate::memory::dot::{Extent, Factor, Field, Steps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
@@ -189,21 +189,29 @@ fn connect<A: Arithmetic>(setup: &Setup<'_>, sizes: &Sizes, arithmetic: &A) -> R
     let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
     let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
     let wrong = Fault::Shape(Operand::Input(0));
-    let reach = Reach {
-        rows: 1,
-        cols: 1,
-        len: sizes.depth,
+    let steps = Steps {
         input_row: 0,
         input_col: 0,
         weight_row: 0,
         weight_col: 0,
     };
     let (depth, len) = (sizes.depth, sizes.channels);
-    for row in 0..sizes.rows {
-        let at = (input, row.wrapping_mul(depth));
-        let window = Window::new(at, (weights, 0), (len, depth), reach).ok_or(wrong)?;
-        let out = output.part(row.wrapping_mul(len), len).ok_or(wrong)?;
-        channels(arithmetic, &window, (0, len), out);
+    let extent = Extent {
+        rows: 1,
+        cols: 1,
+        len: depth,
+    };
+    if len == 0 {
+        return Ok(());
+    }
+    let field = Field::new(input, weights, (len, depth), extent, steps).ok_or(wrong)?;
+    let (mut start, mut out) = (0usize, 0usize);
+    for _ in 0..sizes.rows {
+        let window = field.window(start, 0, extent).ok_or(wrong)?;
+        let row = output.part(out, len).ok_or(wrong)?;
+        channels(arithmetic, &window, (0, len), row);
+        start = start.wrapping_add(depth);
+        out = out.wrapping_add(len);
     }
     Ok(())
 }

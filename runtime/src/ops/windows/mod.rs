@@ -100,6 +100,19 @@ trait Arithmetic {
 
     /// The output of a channel.
     fn finish(&self, channel: usize, sum: <Self::Data as Factor>::Sum) -> Self::Data;
+
+    /// Sets the outputs of the four channels from `channel` on, in order.
+    #[inline(never)]
+    fn finish4(
+        &self,
+        channel: usize,
+        sums: &[<Self::Data as Factor>::Sum; 4],
+        out: ViewMut<'_, Self::Data>,
+    ) {
+        for (k, sum) in sums.iter().enumerate() {
+            out.set(channel + k, self.finish(channel + k, *sum));
+        }
+    }
 }
 
 /// int8 with weights of int8.
@@ -129,6 +142,11 @@ impl Arithmetic for Int8<'_> {
     #[inline(always)]
     fn finish(&self, channel: usize, sum: i32) -> i8 {
         self.scale.narrow(channel, sum) as i8
+    }
+
+    #[inline(never)]
+    fn finish4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        self.scale.narrow4(channel, sums, out);
     }
 }
 
@@ -256,7 +274,11 @@ impl Uneven<'_> {
     fn get(&self, index: usize) -> i32 {
         let weight = if self.packed {
             let byte = self.weights.get(index / 2);
-            let high = if index.is_multiple_of(2) { byte << 4 } else { byte };
+            let high = if index.is_multiple_of(2) {
+                byte << 4
+            } else {
+                byte
+            };
             (high as i8) >> 4
         } else {
             self.weights.get(index) as i8
@@ -285,13 +307,16 @@ fn channels<A: Arithmetic>(
     out: ViewMut<'_, A::Data>,
 ) {
     let mut channel = from;
+    while to - channel >= 4 {
+        let mut sums = [0, 1, 2, 3].map(|k| arithmetic.start(channel + k));
+        window.add4(channel, arithmetic.offset(), &mut sums);
+        arithmetic.finish4(channel, &sums, out);
+        channel += 4;
+    }
     while channel < to {
-        let count = (to - channel).min(4);
-        let mut sums = [0, 1, 2, 3].map(|k| arithmetic.start(channel.wrapping_add(k)));
-        window.add(channel, count, arithmetic.offset(), &mut sums);
-        for sum in sums.into_iter().take(count) {
-            out.set(channel, arithmetic.finish(channel, sum));
-            channel += 1;
-        }
+        let mut sum = arithmetic.start(channel);
+        window.add(channel, arithmetic.offset(), &mut sum);
+        out.set(channel, arithmetic.finish(channel, sum));
+        channel += 1;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::fixed::{self, Multiplier};
-use crate::memory::View;
+use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::schema::view::Vector;
 
@@ -142,6 +142,26 @@ impl<'a> Scale<'a> {
     #[inline(always)]
     pub(super) fn narrow(&self, channel: usize, sum: i32) -> i32 {
         self.output(scaled(self.factor(channel), sum))
+    }
+
+    /// The outputs of sums of the four channels from `channel` on.
+    #[inline(always)]
+    pub(super) fn narrow4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        let Some(out) = out.part(channel, 4) else {
+            return;
+        };
+        let table = match &self.factors {
+            Factors::Table(table) => table.part(channel, 4),
+            _ => None,
+        };
+        for (k, sum) in sums.iter().enumerate() {
+            let factor = match (&table, &self.factors) {
+                (Some(table), _) => unpack(table.get(k)),
+                (_, Factors::All(factor)) => *factor,
+                _ => self.factor(channel + k),
+            };
+            out.set(k, self.output(scaled(factor, *sum)) as i8);
+        }
     }
 
     /// The output of a sum of 64 bits.
