@@ -289,7 +289,7 @@ impl<T: Factor> Window<'_, T> {
     }
 
     /// Adds the products of the four channels from `channel` on.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn add4(&self, channel: usize, offset: i32, sums: &mut [T::Sum; 4]) {
         if let Some(runs) = self.of(channel, 4) {
             let (stride, len) = (self.stride, self.len);
@@ -323,7 +323,7 @@ impl<T: Factor> Taps<'_, T> {
     /// Adds to the first of the sums the products of the `count` output channels from the one `lane` of those of
     /// `input_channel` on. They belong to one input channel, or each to its own when there is one for each; `count` is at
     /// most [`LANES`].
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn add(
         &self,
         (input_channel, lane): (usize, usize),

@@ -78,85 +78,90 @@ macro_rules! multiply {
 multiply! {
     /// Both products of halves.
     both "smlad";
-    /// The product of the low halves.
-    low "smlabb";
 }
 
 /// # Safety
 /// As [`Factor::dot4`].
 #[inline(always)]
 pub(super) unsafe fn dot4(
-    mut input: *const i8,
-    mut weights: *const i8,
+    input: *const i8,
+    weights: *const i8,
     stride: usize,
     len: usize,
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    let words = len & !3;
-    if words != 0 {
-        let end = input.wrapping_add(words);
-        // SAFETY: as of this function: input and weights are read from their start to before the last whole word's end. r6
-        // and r7, which no operand may be in, are as before at the end.
-        unsafe {
-            asm!(
-                "push {{r5, r6, r7}}",
-                // The sums of four rows of weights; the first two rows' places.
-                "ldm r5, {{r8, r9, r10, r11}}",
-                "add r12, r1, r2",
-                "2:",
-                "ldr r7, [r0], #4",
-                "ldr r5, [r1], #4",
-                "sxtab16 r6, r4, r7",
-                "sxtab16 r7, r4, r7, ror #8",
-                "sxtb16 lr, r5",
-                "sxtb16 r5, r5, ror #8",
-                "smlad r8, r6, lr, r8",
-                "smlad r8, r7, r5, r8",
-                "ldr r5, [r12, r2]",
-                "sxtb16 lr, r5",
-                "sxtb16 r5, r5, ror #8",
-                "smlad r10, r6, lr, r10",
-                "smlad r10, r7, r5, r10",
-                "ldr r5, [r12, r2, lsl #1]",
-                "sxtb16 lr, r5",
-                "sxtb16 r5, r5, ror #8",
-                "smlad r11, r6, lr, r11",
-                "smlad r11, r7, r5, r11",
-                "ldr r5, [r12], #4",
-                "sxtb16 lr, r5",
-                "sxtb16 r5, r5, ror #8",
-                "smlad r9, r6, lr, r9",
-                "smlad r9, r7, r5, r9",
-                "cmp r0, r3",
-                "bne 2b",
-                "pop {{r5, r6, r7}}",
-                "stm r5, {{r8, r9, r10, r11}}",
-                inout("r0") input,
-                inout("r1") weights,
-                in("r2") stride,
-                in("r3") end,
-                in("r4") twice(offset),
-                in("r5") sums.as_mut_ptr(),
-                out("r8") _,
-                out("r9") _,
-                out("r10") _,
-                out("r11") _,
-                out("r12") _,
-                out("lr") _,
-            );
-        }
-    }
-    for k in 0..len & 3 {
-        // SAFETY: as of this function; these are the last elements.
-        unsafe {
-            let x = i32::from(input.add(k).read()).wrapping_add(offset) as u32;
-            let mut w = weights.add(k);
-            for sum in sums.iter_mut() {
-                *sum = low(x, i32::from(w.read()) as u32, *sum);
-                w = w.wrapping_add(stride);
-            }
-        }
+    // SAFETY: as of this function: `len` elements are read, in words as long as there are four. r6 and r7, which no operand
+    // may be in, are as before at the end.
+    unsafe {
+        asm!(
+            "push {{r3, r5, r6, r7}}",
+            "bic r3, r3, #3",
+            "add r3, r0",
+            // The sums of four rows of weights; r1 and r12 are where the first two of them are.
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "add r12, r1, r2",
+            "cmp r0, r3",
+            "beq 3f",
+            "2:",
+            "ldr r7, [r0], #4",
+            "ldr r5, [r1], #4",
+            "sxtab16 r6, r4, r7",
+            "sxtab16 r7, r4, r7, ror #8",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r8, r6, lr, r8",
+            "smlad r8, r7, r5, r8",
+            "ldr r5, [r12, r2]",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r10, r6, lr, r10",
+            "smlad r10, r7, r5, r10",
+            "ldr r5, [r12, r2, lsl #1]",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r11, r6, lr, r11",
+            "smlad r11, r7, r5, r11",
+            "ldr r5, [r12], #4",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r9, r6, lr, r9",
+            "smlad r9, r7, r5, r9",
+            "cmp r0, r3",
+            "bne 2b",
+            "3:",
+            "pop {{r3}}",
+            "ands r3, r3, #3",
+            "beq 5f",
+            "4:",
+            "ldrsb r7, [r0], #1",
+            "ldrsb r5, [r1], #1",
+            "add r7, r4",
+            "ldrsb r6, [r12, r2]",
+            "smlabb r8, r7, r5, r8",
+            "ldrsb r5, [r12, r2, lsl #1]",
+            "smlabb r10, r7, r6, r10",
+            "ldrsb r6, [r12], #1",
+            "smlabb r11, r7, r5, r11",
+            "smlabb r9, r7, r6, r9",
+            "subs r3, #1",
+            "bne 4b",
+            "5:",
+            "pop {{r5, r6, r7}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") stride,
+            inout("r3") len => _,
+            in("r4") twice(offset),
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            out("r12") _,
+            out("lr") _,
+        );
     }
 }
 

@@ -178,7 +178,7 @@ fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> R
 }
 
 /// [`LANES`] output channels from `channel` on.
-#[inline(always)]
+#[inline(never)]
 fn whole<A: Arithmetic>(
     arithmetic: &A,
     taps: &Taps<'_, A::Data>,
@@ -186,7 +186,10 @@ fn whole<A: Arithmetic>(
     channel: usize,
     out: ViewMut<'_, A::Data>,
 ) {
-    let mut sums: [_; LANES] = core::array::from_fn(|k| arithmetic.start(channel + k));
+    let mut sums = [arithmetic.start(channel); LANES];
+    for (k, sums) in sums.as_chunks_mut().0.iter_mut().enumerate() {
+        *sums = arithmetic.start4(channel + 4 * k);
+    }
     taps.add(lane, LANES, arithmetic.offset(), &mut sums);
     for (k, sums) in sums.as_chunks().0.iter().enumerate() {
         arithmetic.finish4(channel + 4 * k, sums, out);

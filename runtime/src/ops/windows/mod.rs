@@ -101,8 +101,14 @@ trait Arithmetic {
     /// The output of a channel.
     fn finish(&self, channel: usize, sum: <Self::Data as Factor>::Sum) -> Self::Data;
 
+    /// As [`start`](Self::start), of the four channels from `channel` on.
+    #[inline(always)]
+    fn start4(&self, channel: usize) -> [<Self::Data as Factor>::Sum; 4] {
+        [0, 1, 2, 3].map(|k| self.start(channel.wrapping_add(k)))
+    }
+
     /// Sets the outputs of the four channels from `channel` on, in order.
-    #[inline(never)]
+    #[inline(always)]
     fn finish4(
         &self,
         channel: usize,
@@ -144,7 +150,15 @@ impl Arithmetic for Int8<'_> {
         self.scale.narrow(channel, sum) as i8
     }
 
-    #[inline(never)]
+    #[inline(always)]
+    fn start4(&self, channel: usize) -> [i32; 4] {
+        match self.bias.part(channel, 4) {
+            Some(bias) => [bias.get(0), bias.get(1), bias.get(2), bias.get(3)],
+            None => [0; 4],
+        }
+    }
+
+    #[inline(always)]
     fn finish4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
         self.scale.narrow4(channel, sums, out);
     }
@@ -308,15 +322,35 @@ fn channels<A: Arithmetic>(
 ) {
     let mut channel = from;
     while to - channel >= 4 {
-        let mut sums = [0, 1, 2, 3].map(|k| arithmetic.start(channel + k));
-        window.add4(channel, arithmetic.offset(), &mut sums);
-        arithmetic.finish4(channel, &sums, out);
+        four(arithmetic, window, channel, out);
         channel += 4;
     }
     while channel < to {
-        let mut sum = arithmetic.start(channel);
-        window.add(channel, arithmetic.offset(), &mut sum);
-        out.set(channel, arithmetic.finish(channel, sum));
+        one(arithmetic, window, channel, out);
         channel += 1;
     }
+}
+
+#[inline(never)]
+fn four<A: Arithmetic>(
+    arithmetic: &A,
+    window: &Window<'_, A::Data>,
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums = arithmetic.start4(channel);
+    window.add4(channel, arithmetic.offset(), &mut sums);
+    arithmetic.finish4(channel, &sums, out);
+}
+
+#[inline(never)]
+fn one<A: Arithmetic>(
+    arithmetic: &A,
+    window: &Window<'_, A::Data>,
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sum = arithmetic.start(channel);
+    window.add(channel, arithmetic.offset(), &mut sum);
+    out.set(channel, arithmetic.finish(channel, sum));
 }

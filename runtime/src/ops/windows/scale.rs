@@ -130,11 +130,7 @@ impl<'a> Scale<'a> {
         match &self.factors {
             Factors::All(factor) => *factor,
             Factors::Table(table) => unpack(table.get(channel)),
-            Factors::Scales {
-                input,
-                filter,
-                output,
-            } => Multiplier::of_scales(*input, filter.get(channel).unwrap_or_default(), *output),
+            Factors::Scales { .. } => self.worked_out(channel),
         }
     }
 
@@ -150,17 +146,50 @@ impl<'a> Scale<'a> {
         let Some(out) = out.part(channel, 4) else {
             return;
         };
-        let table = match &self.factors {
-            Factors::Table(table) => table.part(channel, 4),
-            _ => None,
+        let Self {
+            zero_point,
+            least,
+            largest,
+            ..
+        } = *self;
+        let set = |k, factor, sum| {
+            let shifted = scaled(factor, sum).wrapping_add(zero_point);
+            out.set(k, fixed::clamp(shifted, least, largest) as i8);
         };
-        for (k, sum) in sums.iter().enumerate() {
-            let factor = match (&table, &self.factors) {
-                (Some(table), _) => unpack(table.get(k)),
-                (_, Factors::All(factor)) => *factor,
-                _ => self.factor(channel + k),
-            };
-            out.set(k, self.output(scaled(factor, *sum)) as i8);
+        let [a, b, c, d] = *sums;
+        match &self.factors {
+            Factors::Table(table) => {
+                if let Some(table) = table.part(channel, 4) {
+                    set(0, unpack(table.get(0)), a);
+                    set(1, unpack(table.get(1)), b);
+                    set(2, unpack(table.get(2)), c);
+                    set(3, unpack(table.get(3)), d);
+                }
+            }
+            Factors::All(factor) => {
+                set(0, *factor, a);
+                set(1, *factor, b);
+                set(2, *factor, c);
+                set(3, *factor, d);
+            }
+            Factors::Scales { .. } => {
+                for (k, sum) in sums.iter().enumerate() {
+                    set(k, self.worked_out(channel + k), *sum);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn worked_out(&self, channel: usize) -> Multiplier {
+        match self.factors {
+            Factors::Scales {
+                input,
+                filter,
+                output,
+            } => Multiplier::of_scales(input, filter.get(channel).unwrap_or_default(), output),
+            _ => Multiplier::default(),
         }
     }
 
