@@ -3,9 +3,14 @@
 //! The rules are those of TFLM's reference kernels (`kernels/internal/quantization_util.cc`, `common.h`, and gemmlowp's
 //! `fixedpoint.h`), to the bit.
 
+use core::num::NonZeroU32;
+
 use crate::error::Fault;
 use crate::node::Tensor;
 use crate::types::Type;
+
+pub mod exp;
+pub mod logistic;
 
 /// A real factor as `multiplier / 2^31 * 2^shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +50,61 @@ impl Multiplier {
         }
     }
 
+    /// As [`new`](Self::new) of `a * b / c` in f64, to the bit, without f64 arithmetic. Infinite scales saturate.
+    #[inline(never)]
+    pub fn of_scales(a: f32, b: f32, c: f32) -> Self {
+        let (Some((a_bits, a_exponent)), Some((b_bits, b_exponent))) = (split(a), split(b)) else {
+            return Self::default();
+        };
+        let sign = (a.to_bits() ^ b.to_bits() ^ c.to_bits()) >> 31;
+        let Some((c_bits, c_exponent)) = split(c) else {
+            return Self {
+                multiplier: 1 << 30,
+                shift: 31,
+            };
+        };
+        let mut product = u64::from(a_bits.get()) * u64::from(b_bits.get());
+        let mut shift = a_exponent + b_exponent - c_exponent + 24;
+        if product < 1 << 47 {
+            product <<= 1;
+            shift -= 1;
+        }
+        // Long division, 8 bits of the quotient at a time, since the remainder has 24: 56 bits, or 57.
+        let mut rest = (product >> 24) as u32;
+        let mut digits = (product as u32) << 8;
+        let mut quotient = u64::from(rest / c_bits);
+        rest %= c_bits;
+        for _ in 0..7 {
+            rest = (rest << 8) | (digits >> 24);
+            digits <<= 8;
+            quotient = (quotient << 8) | u64::from(rest / c_bits);
+            rest %= c_bits;
+        }
+        // To the 53 bits of an f64, half to even, where what remains is more than nothing.
+        let extra = 64 - quotient.leading_zeros() - 53;
+        shift += extra as i32 - 3;
+        let below = quotient & ((1 << extra) - 1);
+        let mut bits = quotient >> extra;
+        let half = 1 << (extra - 1);
+        if below > half || (below == half && (rest != 0 || bits & 1 != 0)) {
+            bits += 1;
+        }
+        // To 31 bits, half away from zero.
+        let mut fixed = ((bits + (1 << 21)) >> 22) as u32;
+        if fixed == 1 << 31 {
+            fixed = 1 << 30;
+            shift += 1;
+        }
+        if shift < -31 {
+            return Self::default();
+        }
+        let fixed = fixed as i32;
+        Self {
+            multiplier: if sign != 0 { -fixed } else { fixed },
+            shift: shift.min(31),
+        }
+    }
+
     /// `x` times the factor, rounded twice as `MultiplyByQuantizedMultiplier` does.
     #[inline(always)]
     pub fn apply(self, x: i32) -> i32 {
@@ -68,16 +128,25 @@ impl Multiplier {
     }
 }
 
+/// 24 bits, the first of which is set, and the exponent of 2 that they are multiplied with; `None` for 0.
+fn split(x: f32) -> Option<(NonZeroU32, i32)> {
+    let bits = x.to_bits() & 0x7fff_ffff;
+    let (fraction, exponent) = (bits & 0x7f_ffff, (bits >> 23) as i32);
+    if exponent != 0 {
+        return Some((NonZeroU32::new(fraction | 0x80_0000)?, exponent - 150));
+    }
+    let zeros = fraction.leading_zeros().saturating_sub(8);
+    Some((NonZeroU32::new(fraction << zeros)?, -149 - zeros as i32))
+}
+
 /// The high half of `2 * a * b`, rounded to nearest: `SaturatingRoundingDoublingHighMul`.
 #[inline(always)]
 pub fn doubling_high(a: i32, b: i32) -> i32 {
     if a == i32::MIN && b == i32::MIN {
         return i32::MAX;
     }
-    let product = i64::from(a) * i64::from(b);
-    let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
-    // Division truncates, where a shift would round down.
-    ((product + nudge) / (1 << 31)) as i32
+    // gemmlowp adds half of 2^31, or 1 less than that below 0, and divides towards 0, which is this for every product.
+    ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32
 }
 
 /// `x / 2^exponent`, half away from zero: `RoundingDivideByPOT`. Exponents are at most 31.

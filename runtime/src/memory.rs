@@ -9,6 +9,9 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod dot;
+mod maps;
+
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;

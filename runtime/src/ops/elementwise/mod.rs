@@ -1,5 +1,180 @@
 //! Operators that compute each output element from the input elements at the same place.
+//!
+//! Those with two inputs, and SELECT_V2, broadcast tensors of up to six dimensions.
 
-use crate::kernel::Kernel;
+mod activation;
+mod arithmetic;
+mod broadcast;
+mod compare;
+mod convert;
+mod real;
+mod select;
+mod sigmoid;
+mod sigmoid_table;
 
-pub(super) const KERNELS: &[Kernel] = &[];
+pub use activation::*;
+pub use arithmetic::*;
+pub use compare::*;
+pub use convert::*;
+pub use real::*;
+pub use select::*;
+pub use sigmoid::*;
+
+use crate::contract::Contract;
+use crate::error::Fault;
+use crate::fixed::{Multiplier, clamp};
+use crate::kernel::{Code, Kernel};
+use crate::memory::Element;
+use crate::node::{Node, Tensor};
+use crate::types::Type;
+
+pub(super) const KERNELS: &[Kernel] = &[
+    ABS,
+    ADD,
+    ADD_N,
+    CAST,
+    CEIL,
+    COS,
+    DEQUANTIZE,
+    DIV,
+    ELU,
+    EQUAL,
+    EXP,
+    FLOOR,
+    FLOOR_DIV,
+    FLOOR_MOD,
+    GREATER,
+    GREATER_EQUAL,
+    HARD_SWISH,
+    LEAKY_RELU,
+    LESS,
+    LESS_EQUAL,
+    LOG,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    LOGISTIC,
+    MAXIMUM,
+    MINIMUM,
+    MUL,
+    NEG,
+    NOT_EQUAL,
+    PRELU,
+    QUANTIZE,
+    RELU,
+    RELU6,
+    ROUND,
+    RSQRT,
+    SELECT_V2,
+    SIN,
+    SQRT,
+    SQUARE,
+    SQUARED_DIFFERENCE,
+    SUB,
+    TANH,
+    ZEROS_LIKE,
+];
+
+const fn elementwise(code: Code, run: fn(&Node<'_>) -> Result<(), Fault>) -> Kernel {
+    Kernel::builtin(code, run).with_contract(Contract::Elementwise)
+}
+
+/// A quantized number, which 32 bits hold with room for a zero point.
+trait Quantized: Element + Into<i32> {
+    const LEAST: i32;
+    const LARGEST: i32;
+
+    /// The low bits.
+    fn truncated(x: i32) -> Self;
+
+    /// The nearest number that there is.
+    #[inline(always)]
+    fn saturated(x: i32) -> Self {
+        Self::truncated(clamp(x, Self::LEAST, Self::LARGEST))
+    }
+}
+
+macro_rules! quantized {
+    ($($type:ident)*) => {$(
+        impl Quantized for $type {
+            const LEAST: i32 = $type::MIN as i32;
+            const LARGEST: i32 = $type::MAX as i32;
+
+            #[inline(always)]
+            fn truncated(x: i32) -> Self {
+                x as $type
+            }
+        }
+    )*};
+}
+
+quantized!(i8 u8 i16);
+
+/// The only input, the only output.
+struct Pair<'a> {
+    input: Tensor<'a>,
+    output: Tensor<'a>,
+}
+
+impl<'a> Pair<'a> {
+    /// The tensors of `node`.
+    ///
+    /// # Errors
+    /// If one is missing, or they do not have the same number of elements.
+    #[inline(never)]
+    fn new(node: &Node<'a>) -> Result<Self, Fault> {
+        let (input, output) = (node.input(0)?, node.output(0)?);
+        match input.len() == output.len() {
+            true => Ok(Self { input, output }),
+            false => Err(output.wrong_shape()),
+        }
+    }
+
+    /// The tensors of `node`, and the type of both.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or [`Fault::ElementType`] if the types differ.
+    #[inline(never)]
+    fn of_one_type(node: &Node<'a>) -> Result<(Self, Type), Fault> {
+        let pair = Self::new(node)?;
+        pair.output.expect(pair.input.element_type())?;
+        let element_type = pair.input.element_type();
+        Ok((pair, element_type))
+    }
+
+    /// Computes all elements of the output.
+    ///
+    /// # Errors
+    /// If a tensor is not in memory.
+    #[inline(always)]
+    fn compute<A: Element, O: Element>(&self, f: impl Fn(A) -> O) -> Result<(), Fault> {
+        self.output.write::<O>()?.map(self.input.read::<A>()?, f);
+        Ok(())
+    }
+
+    /// The input's scale over the output's.
+    fn ratio(&self) -> Result<f64, Fault> {
+        Ok(f64::from(self.input.scale()?) / f64::from(self.output.scale()?))
+    }
+}
+
+/// A factor above 0 and below 1, whose shift is to the right: `QuantizeMultiplierSmallerThanOneExp`, of something that has
+/// to do with `tensor`.
+///
+/// # Errors
+/// [`Fault::Quantization`] if it is not.
+fn below_one(real: f64, tensor: &Tensor<'_>) -> Result<Multiplier, Fault> {
+    let factor = Multiplier::new(real);
+    match real > 0.0 && real < 1.0 && factor.shift <= 0 {
+        true => Ok(factor),
+        false => Err(Fault::Quantization(tensor.operand())),
+    }
+}
+
+/// [`Fault::Quantization`] of a tensor whose zero point is not `zero_point`.
+fn expect_zero_point(tensor: &Tensor<'_>, zero_point: i32) -> Result<(), Fault> {
+    match tensor.zero_point() == zero_point {
+        true => Ok(()),
+        false => Err(Fault::Quantization(tensor.operand())),
+    }
+}

@@ -1,5 +1,170 @@
 //! Operators that go over windows, rows or whole tensors: pooling, reductions, normalisations, recurrent networks.
 
-use crate::kernel::Kernel;
+mod arg;
+mod batch_matmul;
+mod cumsum;
+mod l2_normalization;
+mod lookup;
+mod lstm;
+mod pooling;
+mod reduce;
+mod softmax;
+mod svdf;
+mod transpose_conv;
 
-pub(super) const KERNELS: &[Kernel] = &[];
+pub use arg::*;
+pub use batch_matmul::*;
+pub use cumsum::*;
+pub use l2_normalization::*;
+pub use lstm::*;
+pub use pooling::*;
+pub use reduce::*;
+pub use softmax::*;
+pub use svdf::*;
+pub use transpose_conv::*;
+
+use crate::error::Fault;
+use crate::kernel::Kernel;
+use crate::memory::{Element, View};
+use crate::node::{Node, Tensor};
+use crate::types::Type;
+
+pub(super) const KERNELS: &[Kernel] = &[
+    ARG_MAX,
+    ARG_MIN,
+    AVERAGE_POOL_2D,
+    BATCH_MATMUL,
+    CUMSUM,
+    L2_NORMALIZATION,
+    L2_POOL_2D,
+    LOG_SOFTMAX,
+    MAX_POOL_2D,
+    MEAN,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    SOFTMAX,
+    SUM,
+    SVDF,
+    TRANSPOSE_CONV,
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+];
+
+/// A number that kernels compute with.
+trait Number: Element + PartialOrd {
+    /// The sum of many, or of products of two: wraps where the reference does.
+    type Sum: Copy + Default;
+    /// The least number.
+    const LEAST: Self;
+
+    fn add(sum: Self::Sum, x: Self) -> Self::Sum;
+}
+
+macro_rules! numbers {
+    ($($type:ty: $sum:ty, $least:expr, |$a:ident, $b:ident| $add:expr;)*) => {$(
+        impl Number for $type {
+            type Sum = $sum;
+            const LEAST: Self = $least;
+
+            #[inline(always)]
+            fn add($a: $sum, x: Self) -> $sum {
+                let $b = <$sum>::from(x);
+                $add
+            }
+        }
+    )*};
+}
+
+numbers! {
+    i8: i32, i8::MIN, |a, b| a.wrapping_add(b);
+    i16: i32, i16::MIN, |a, b| a.wrapping_add(b);
+    f32: f32, f32::MIN, |a, b| a + b;
+}
+
+/// Calls `each` with the first element and the length of every row along the last axis, which input and output have alike.
+#[inline(never)]
+fn rows_of(
+    input: &Tensor<'_>,
+    output: &Tensor<'_>,
+    each: &mut dyn FnMut(usize, usize) -> Option<()>,
+) -> Result<(), Fault> {
+    let depth = input.shape().dim_from_end(0);
+    let len = input.len();
+    let alike = output.len() == len && output.shape().dim_from_end(0) == depth;
+    if input.shape().rank() == 0 || !alike {
+        return Err(output.wrong_shape());
+    }
+    let mut start = 0;
+    while start < len {
+        each(start, depth).ok_or(input.wrong_value())?;
+        start += depth;
+    }
+    Ok(())
+}
+
+/// The sum of `(a + a_offset) * (b + b_offset)` over as many elements as both have.
+#[inline(never)]
+fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
+    a: View<'_, A>,
+    a_offset: i32,
+    b: View<'_, B>,
+    b_offset: i32,
+) -> i32 {
+    let mut sum = 0i32;
+    for k in 0..a.len().min(b.len()) {
+        let (a, b): (i32, i32) = (a.get(k).into(), b.get(k).into());
+        let product = a
+            .wrapping_add(a_offset)
+            .wrapping_mul(b.wrapping_add(b_offset));
+        sum = sum.wrapping_add(product);
+    }
+    sum
+}
+
+/// As [`dot`], in 64 bits.
+#[inline(never)]
+fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(
+    a: View<'_, A>,
+    a_offset: i32,
+    b: View<'_, B>,
+    b_offset: i32,
+) -> i64 {
+    let mut sum = 0i64;
+    for k in 0..a.len().min(b.len()) {
+        let (a, b): (i32, i32) = (a.get(k).into(), b.get(k).into());
+        let product = a
+            .wrapping_add(a_offset)
+            .wrapping_mul(b.wrapping_add(b_offset));
+        sum = sum.wrapping_add(i64::from(product));
+    }
+    sum
+}
+
+/// `sum` and the products over as many elements as both have, added one by one.
+#[inline(never)]
+fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
+    for k in 0..a.len().min(b.len()) {
+        sum += a.get(k) * b.get(k);
+    }
+    sum
+}
+
+/// The axis that input 1 names: how often its elements start anew, how many it has, and how far they are apart. Of an
+/// `input` that has elements.
+#[inline(never)]
+fn along(node: &Node<'_>, input: &Tensor<'_>) -> Result<(usize, usize, usize), Fault> {
+    let axis = node.input(1)?;
+    axis.expect(Type::INT32)?;
+    let shape = input.shape();
+    if axis.is_empty() || input.is_empty() {
+        return Err(axis.wrong_shape());
+    }
+    let (number, rank) = (axis.read::<i32>()?.get(0), shape.rank() as i32);
+    let number = if number < 0 { number + rank } else { number };
+    if number < 0 || number >= rank {
+        return Err(axis.wrong_value());
+    }
+    let at = number as usize;
+    let outer = shape.product(0, at).unwrap_or(0);
+    let inner = shape.product(at + 1, shape.rank()).unwrap_or(0);
+    Ok((outer, shape.dim(at), inner))
+}

@@ -1,0 +1,200 @@
+//! Operators with two inputs, whose dimensions of 1 are as long as they have to be.
+//!
+//! The output is written from its first element to its last, in runs: within a run each input goes on by one element at a
+//! time, or stays where it is. Neighbouring dimensions that all inputs go through alike are one, so that inputs of one shape
+//! are one run.
+
+use crate::error::Fault;
+use crate::memory::Element;
+use crate::node::{Node, Tensor};
+use crate::types::Type;
+
+/// Most dimensions, as TFLM's `RuntimeShape` has it.
+const MAX_RANK: usize = 6;
+
+/// A dimension of the output, or some that are one.
+#[derive(Clone, Copy, Default)]
+struct Axis {
+    len: usize,
+    /// How far we are.
+    index: usize,
+    /// How many elements one step is, in each input.
+    strides: [usize; 3],
+}
+
+/// The runs of an output, one after the other.
+pub(super) struct Runs {
+    /// Innermost first; the first is the run itself.
+    axes: [Axis; MAX_RANK],
+    rank: usize,
+    /// Where the run starts in each input.
+    pub(super) at: [usize; 3],
+    /// Where the next run starts in the output.
+    next: usize,
+}
+
+impl Runs {
+    /// The runs of `output` when it is computed from `inputs`, at most three.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] of an input that has not the output's dimensions, nor 1 in their place; or of the output, if it has
+    /// too many.
+    #[inline(never)]
+    pub(super) fn new(output: &Tensor<'_>, inputs: &[Tensor<'_>]) -> Result<Self, Fault> {
+        let mut runs = Self {
+            axes: [Axis::default(); MAX_RANK],
+            rank: 0,
+            at: [0; 3],
+            next: 0,
+        };
+        let first = runs.axes.first_mut();
+        if let Some(axis) = first {
+            *axis = Axis {
+                len: 1,
+                index: 0,
+                strides: [1; 3],
+            };
+        }
+        let mut rank = output.shape().rank();
+        for input in inputs {
+            rank = rank.max(input.shape().rank());
+        }
+        if rank > MAX_RANK {
+            return Err(output.wrong_shape());
+        }
+        let mut elements = [1usize; 3];
+        for axis in 0..rank {
+            let len = output.shape().dim_from_end(axis);
+            let mut strides = [0; 3];
+            for ((input, elements), stride) in inputs.iter().zip(&mut elements).zip(&mut strides) {
+                let dim = input.shape().dim_from_end(axis);
+                if dim != len && dim != 1 {
+                    return Err(input.wrong_shape());
+                }
+                if dim == len {
+                    *stride = *elements;
+                }
+                *elements = elements.wrapping_mul(dim);
+            }
+            if len != 1 {
+                runs.push(len, strides);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Adds a dimension outside of the others.
+    fn push(&mut self, len: usize, strides: [usize; 3]) {
+        let last = self.axes.get_mut(self.rank.wrapping_sub(1));
+        if let Some(last) = last {
+            let on = last.strides.map(|stride| stride.wrapping_mul(last.len));
+            if on == strides {
+                last.len = last.len.wrapping_mul(len);
+                return;
+            }
+        }
+        if let Some(axis) = self.axes.get_mut(self.rank) {
+            *axis = Axis {
+                len,
+                index: 0,
+                strides,
+            };
+            self.rank += 1;
+        }
+    }
+
+    /// Elements of a run.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.axes[0].len
+    }
+
+    /// By how much each input goes on within a run.
+    #[inline(always)]
+    pub(super) fn steps(&self) -> [usize; 3] {
+        self.axes[0].strides
+    }
+
+    /// Goes to the next run, which is the first one at first, and says where it starts in `output`; `None` at the end.
+    #[inline(never)]
+    pub(super) fn next(&mut self, elements: usize) -> Option<usize> {
+        let start = self.next;
+        if start >= elements {
+            return None;
+        }
+        self.next = start.wrapping_add(self.axes[0].len);
+        if start == 0 {
+            return Some(0);
+        }
+        for axis in self.axes.iter_mut().take(self.rank).skip(1) {
+            let step = |at: &mut [usize; 3], sign: usize| {
+                for (at, stride) in at.iter_mut().zip(axis.strides) {
+                    *at = at.wrapping_add(stride.wrapping_mul(sign));
+                }
+            };
+            axis.index += 1;
+            if axis.index < axis.len {
+                step(&mut self.at, 1);
+                break;
+            }
+            step(&mut self.at, 1usize.wrapping_sub(axis.len));
+            axis.index = 0;
+        }
+        Some(start)
+    }
+}
+
+/// The tensors of an operator with two inputs.
+pub(super) struct Operands<'a> {
+    pub(super) a: Tensor<'a>,
+    pub(super) b: Tensor<'a>,
+    pub(super) output: Tensor<'a>,
+}
+
+impl<'a> Operands<'a> {
+    /// The tensors of `node`.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    #[inline(never)]
+    pub(super) fn new(node: &Node<'a>) -> Result<Self, Fault> {
+        Ok(Self {
+            a: node.input(0)?,
+            b: node.input(1)?,
+            output: node.output(0)?,
+        })
+    }
+
+    /// The type of all three.
+    ///
+    /// # Errors
+    /// [`Fault::ElementType`] if they differ.
+    #[inline(never)]
+    pub(super) fn one_type(&self) -> Result<Type, Fault> {
+        let element_type = self.output.element_type();
+        self.a.expect(element_type)?;
+        self.b.expect(element_type)?;
+        Ok(element_type)
+    }
+
+    /// Computes all elements of the output: `f` of the inputs' elements in their place.
+    ///
+    /// # Errors
+    /// If shapes do not fit, or a tensor is not in memory.
+    #[inline(always)]
+    pub(super) fn compute<A: Element, B: Element, O: Element>(
+        &self,
+        f: impl Fn(A, B) -> O,
+    ) -> Result<(), Fault> {
+        let (a, b) = (self.a.read::<A>()?, self.b.read::<B>()?);
+        let output = self.output.write::<O>()?;
+        let mut runs = Runs::new(&self.output, &[self.a, self.b])?;
+        while let Some(start) = runs.next(output.len()) {
+            let ([at_a, at_b, _], [step_a, step_b, _]) = (runs.at, runs.steps());
+            if let Some(output) = output.part(start, runs.len()) {
+                output.zip((a.skip(at_a), step_a), (b.skip(at_b), step_b), &f);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! `CONV_2D`.
+
+use crate::contract::Contract;
+use crate::error::{Fault, Operand};
+use crate::kernel::{Code, Kernel};
+use crate::memory::dot::{self, Extent, Factor, Field, Steps};
+use crate::memory::{View, ViewMut};
+use crate::node::Node;
+use crate::types::Type;
+
+use super::geometry::{Geometry, Spot};
+use super::scale::scratch;
+use super::{
+    Arithmetic, Float, Int8, Int16, Setup, Uneven, accumulator, channels, elements, elements_mut,
+};
+
+const SAME: Contract = Contract::Convolution { pixels: 1 };
+
+/// `CONV_2D`: input `[n, h, w, c]`, filter `[c', kh, kw, c / groups]`, bias `[c']` or none.
+///
+/// int8 with weights of int8 or int4 and a bias of int32, int16 with weights of int8 and a bias of int64 or int32, float32;
+/// filters are quantized as a whole or for each output channel. The rules are those of TFLM's `kernels/conv.cc`.
+pub const CONV_2D: Kernel = Kernel::builtin(Code::CONV_2D, all)
+    .with_contract(SAME)
+    .with_scratch(scratch);
+
+/// [`CONV_2D`] of int8 with weights of int8 alone.
+pub const CONV_2D_INT8: Kernel = Kernel::builtin(Code::CONV_2D, int8)
+    .with_contract(SAME)
+    .with_scratch(scratch);
+
+fn all(node: &Node<'_>) -> Result<(), Fault> {
+    match (node.input(0)?.element_type(), node.input(1)?.element_type()) {
+        (Type::INT8, Type::INT4) => int4(node),
+        (Type::INT16, _) => int16(node),
+        (Type::FLOAT32, _) => float(node),
+        _ => int8(node),
+    }
+}
+
+/// Reads all but what depends on the type.
+fn read<'a>(
+    node: &Node<'a>,
+    setup: &mut Setup<'a>,
+    g: &mut Geometry,
+    [data, filter, bias]: [Type; 3],
+) -> Result<(), Fault> {
+    setup.operands(node, data, filter)?;
+    g.convolution(node)?;
+    setup.bias(node, bias, g.channels)?;
+    match data {
+        Type::FLOAT32 => Ok(()),
+        _ => setup.scale.read(node, (g.channels, 0), g.activation),
+    }
+}
+
+fn int8(node: &Node<'_>) -> Result<(), Fault> {
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT8, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    convolve(&setup, &g, &Int8::of(&setup))
+}
+
+fn int16(node: &Node<'_>) -> Result<(), Fault> {
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    let accumulator = accumulator(node, 6)?;
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT16, Type::INT8, accumulator],
+    )?;
+    convolve(&setup, &g, &Int16::of(&setup, accumulator))
+}
+
+fn float(node: &Node<'_>) -> Result<(), Fault> {
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(node, &mut setup, &mut g, [Type::FLOAT32; 3])?;
+    convolve(&setup, &g, &Float::of(&setup, g.activation)?)
+}
+
+fn int4(node: &Node<'_>) -> Result<(), Fault> {
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT4, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    let arithmetic = Int8::of(&setup);
+    let weights = Uneven {
+        weights: setup.filter,
+        packed: true,
+        zero_point: 0,
+    };
+    let (input, output) = (elements(setup.input), elements_mut::<i8>(setup.output));
+    let input_row = g.width.input.wrapping_mul(g.height.dilation.get());
+    let filter_row = g.width.filter;
+    let per_filter = g.height.filter.wrapping_mul(filter_row);
+    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
+    g.each(|spot| {
+        for channel in 0..g.channels {
+            let mut sum = arithmetic.start(channel);
+            let group = channel.checked_div(filters).unwrap_or(0) * g.filter_depth;
+            for row in 0..spot.rows {
+                for col in 0..spot.cols {
+                    let at = spot.start + row * input_row + col * g.width.dilation.get();
+                    let weight = (spot.row + row) * filter_row + spot.col + col;
+                    let weight = (channel * per_filter + weight) * g.filter_depth;
+                    let part = input.part(at * g.depth + group, g.filter_depth);
+                    let part = part.unwrap_or_default();
+                    sum = sum.wrapping_add(weights.dot(part, weight, setup.offset));
+                }
+            }
+            let value = arithmetic.finish(channel, sum);
+            output.set(spot.pixel * g.channels + channel, value);
+        }
+        Ok(())
+    })
+}
+
+/// Bytes of a window that is copied to the stack.
+const COPIED: usize = 128;
+
+/// Pixel by pixel, with four channels at a time: all of a pixel's window is read for each of them.
+///
+/// Windows with few elements in a row are copied together first.
+#[inline(never)]
+fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
+    let input: View<'_, A::Data> = elements(setup.input);
+    let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
+    let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
+    let (depth, run) = (g.depth, g.filter_depth);
+    // The filter's bytes were found in the file, so that these are no more.
+    let weight_row = g.width.filter.wrapping_mul(run);
+    let per_filter = g.height.filter.wrapping_mul(weight_row);
+    let joined = g.groups == 1 && g.width.dilation.get() == 1;
+    let input_row = g.width.input.wrapping_mul(depth);
+    let steps = Steps {
+        input_row: input_row.wrapping_mul(g.height.dilation.get()),
+        input_col: depth.wrapping_mul(g.width.dilation.get()),
+        weight_row,
+        weight_col: run,
+    };
+    let most = Extent {
+        rows: g.height.filter,
+        cols: g.width.filter,
+        len: per_filter,
+    };
+    let mut buffer = [0u64; COPIED / 8];
+    let buffer: ViewMut<'_, A::Data> = ViewMut::of(&mut buffer).cast().unwrap_or_default();
+    let bytes = size_of::<A::Data>() == 1;
+    let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
+    let copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
+    let wrong = Fault::Shape(Operand::Input(0));
+    let source = copied.map_or(input, ViewMut::view);
+    let sizes = (g.channels, per_filter);
+    let field = Field::new(source, weights, sizes, most, steps).ok_or(wrong)?;
+    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
+    let mut out = 0usize;
+    g.each(|spot| {
+        let Spot { rows, cols, .. } = spot;
+        let mut start = spot.start.wrapping_mul(depth);
+        let first = spot.row.wrapping_mul(weight_row);
+        let mut first = first.wrapping_add(spot.col.wrapping_mul(run));
+        let mut extent = Extent {
+            rows,
+            cols,
+            len: run,
+        };
+        if joined {
+            extent.len = cols.wrapping_mul(run);
+            extent.cols = 1;
+            if extent.len == steps.input_row && extent.len == weight_row {
+                extent.len = extent.len.wrapping_mul(rows);
+                extent.rows = 1;
+            }
+        }
+        if let Some(to) = copied {
+            let from = (input, start);
+            dot::copy(from, (extent, &steps), (to, first), arithmetic.padding()).ok_or(wrong)?;
+            extent.len = per_filter;
+            (extent.rows, extent.cols) = (1, 1);
+            (start, first) = (0, 0);
+        }
+        let pixel = output.part(out, g.channels).ok_or(wrong)?;
+        out = out.wrapping_add(g.channels);
+        let mut from = 0;
+        for _ in 0..g.groups {
+            let window = field.window(start, first, extent).ok_or(wrong)?;
+            channels(arithmetic, &window, (from, from + filters), pixel);
+            from += filters;
+            start = start.wrapping_add(run);
+        }
+        Ok(())
+    })
+}

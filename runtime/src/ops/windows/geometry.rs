@@ -1,0 +1,215 @@
+//! Where windows are: shapes, strides, dilation and padding of convolutions.
+
+use core::num::NonZeroUsize;
+
+use crate::error::{Fault, Operand};
+use crate::node::{Node, Tensor};
+
+/// One direction of a convolution, height or width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Direction {
+    pub(super) input: usize,
+    pub(super) filter: usize,
+    pub(super) output: usize,
+    pub(super) stride: usize,
+    pub(super) dilation: NonZeroUsize,
+    /// Before the input.
+    pub(super) padding: usize,
+}
+
+impl Direction {
+    /// The padding is that of TFLM's `kernels/padding.h`: with the schema's SAME half of what is missing, rounded down.
+    fn set(
+        &mut self,
+        [input, filter, output]: [usize; 3],
+        (stride, stride_slot): (i32, u8),
+        (dilation, dilation_slot): (i32, u8),
+        padding: i8,
+    ) -> Result<(), Fault> {
+        // As many as fit 15 bits, so that no product of them with a position overflows 32 bits.
+        let number = |x: i32| usize::from(u16::try_from(x).unwrap_or(0).min(0x7fff));
+        let dilation = NonZeroUsize::new(number(dilation));
+        let dilation = dilation.ok_or(Fault::Unsupported(dilation_slot))?;
+        let stride = NonZeroUsize::new(number(stride)).ok_or(Fault::Unsupported(stride_slot))?;
+        let size = filter
+            .saturating_sub(1)
+            .saturating_mul(dilation.get())
+            .saturating_add(1);
+        let padding = match padding {
+            0 => {
+                let outputs = input.saturating_add(stride.get() - 1) / stride;
+                let covered = outputs.saturating_sub(1).saturating_mul(stride.get());
+                covered.saturating_add(size).saturating_sub(input) / 2
+            }
+            1 => 0,
+            _ => return Err(Fault::Unsupported(0)),
+        };
+        *self = Self {
+            input,
+            filter,
+            output,
+            stride: stride.get(),
+            dilation,
+            padding,
+        };
+        Ok(())
+    }
+
+    /// The first and one past the last element of the filter that lie on the input for output `at`, and where the first
+    /// one does.
+    #[inline(always)]
+    pub(super) fn range(&self, at: usize) -> (usize, usize, usize) {
+        let from = at.wrapping_mul(self.stride);
+        let before = self.padding.saturating_sub(from);
+        let first = if self.dilation.get() == 1 {
+            before
+        } else {
+            before.div_ceil(self.dilation.get())
+        };
+        let start = from
+            .wrapping_add(first.wrapping_mul(self.dilation.get()))
+            .wrapping_sub(self.padding);
+        let room = self.input.saturating_sub(start);
+        let fit = if self.dilation.get() == 1 {
+            room
+        } else {
+            room.div_ceil(self.dilation.get())
+        };
+        let end = first.saturating_add(fit).min(self.filter);
+        if first < end {
+            (first, end, start)
+        } else {
+            (0, 0, 0)
+        }
+    }
+}
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            input: 0,
+            filter: 0,
+            output: 0,
+            stride: 0,
+            dilation: NonZeroUsize::MIN,
+            padding: 0,
+        }
+    }
+}
+
+/// A convolution's shapes and options. Filled in place, since stacks are small.
+#[derive(Debug, Default)]
+pub(super) struct Geometry {
+    pub(super) batches: usize,
+    pub(super) height: Direction,
+    pub(super) width: Direction,
+    /// Input channels.
+    pub(super) depth: usize,
+    /// Input channels of a filter.
+    pub(super) filter_depth: usize,
+    /// Groups of input channels, which have filters of their own.
+    pub(super) groups: usize,
+    /// Output channels.
+    pub(super) channels: usize,
+    /// The fused activation, and its slot.
+    pub(super) activation: (i8, u8),
+}
+
+impl Geometry {
+    /// Reads them; `slots` are those of the options.
+    #[inline(never)]
+    fn read(&mut self, node: &Node<'_>, slots: [u16; 3]) -> Result<(), Fault> {
+        let [activation, dilation_w, dilation_h] = slots;
+        let depthwise = activation == 4;
+        let [batches, in_h, in_w, depth] = dims(&node.input(0)?)?;
+        let [outer, filter_h, filter_w, inner] = dims(&node.input(1)?)?;
+        let [out_batches, out_h, out_w, channels] = dims(&node.output(0)?)?;
+        let (filters, filter_depth) = if depthwise {
+            (inner, 1)
+        } else {
+            (outer, inner)
+        };
+        if batches != out_batches || channels != filters || channels == 0 {
+            return Err(Fault::Shape(Operand::Output(0)));
+        }
+        // Groups of as many channels, each with as many filters.
+        let groups = depth.checked_div(filter_depth).unwrap_or(0);
+        let per_group = channels.checked_div(groups).unwrap_or(0);
+        let whole = groups * filter_depth == depth && per_group * groups == channels;
+        if per_group == 0 || !whole || (depthwise && outer != 1) {
+            return Err(Fault::Shape(Operand::Input(1)));
+        }
+        (self.batches, self.channels) = (batches, channels);
+        (self.depth, self.filter_depth, self.groups) = (depth, filter_depth, groups);
+        let options = node.options()?;
+        self.activation = (options.i8(activation, 0)?, activation as u8);
+        for (direction, sizes, stride, dilation) in [
+            (&mut self.height, [in_h, filter_h, out_h], 2, dilation_h),
+            (&mut self.width, [in_w, filter_w, out_w], 1, dilation_w),
+        ] {
+            let stride = (options.i32(stride, 0)?, stride as u8);
+            let dilation = (options.i32(dilation, 1)?, dilation as u8);
+            direction.set(sizes, stride, dilation, options.i8(0, 0)?)?;
+        }
+        Ok(())
+    }
+
+    /// Of CONV_2D; the slots are those of `Conv2DOptions`.
+    pub(super) fn convolution(&mut self, node: &Node<'_>) -> Result<(), Fault> {
+        self.read(node, [3, 4, 5])
+    }
+
+    /// Of DEPTHWISE_CONV_2D; the slots are those of `DepthwiseConv2DOptions`.
+    pub(super) fn depthwise(&mut self, node: &Node<'_>) -> Result<(), Fault> {
+        self.read(node, [4, 5, 6])
+    }
+}
+
+fn dims(tensor: &Tensor<'_>) -> Result<[usize; 4], Fault> {
+    tensor.shape().dims().ok_or(tensor.wrong_shape())
+}
+
+/// The part of a filter that lies on the input, for one output pixel; empty if `rows` or `cols` is 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// The number of the output pixel.
+    pub(super) pixel: usize,
+    /// The number of the input pixel under the first element.
+    pub(super) start: usize,
+    /// The first element's row and column in the filter.
+    pub(super) row: usize,
+    pub(super) col: usize,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+}
+
+impl Geometry {
+    /// Calls `visit` for each output pixel in order, until there is an error.
+    #[inline(always)]
+    pub(super) fn each(
+        &self,
+        mut visit: impl FnMut(Spot) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut pixel = 0;
+        for batch in 0..self.batches {
+            for y in 0..self.height.output {
+                let (row, row_end, in_y) = self.height.range(y);
+                let line = batch.wrapping_mul(self.height.input).wrapping_add(in_y);
+                let line = line.wrapping_mul(self.width.input);
+                for x in 0..self.width.output {
+                    let (col, col_end, in_x) = self.width.range(x);
+                    visit(Spot {
+                        pixel,
+                        start: line.wrapping_add(in_x),
+                        row,
+                        col,
+                        rows: row_end - row,
+                        cols: col_end - col,
+                    })?;
+                    pixel += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}

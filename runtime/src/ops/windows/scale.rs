@@ -1,0 +1,244 @@
+//! How sums of int8 and int16 kernels become outputs.
+
+use crate::error::Fault;
+use crate::fixed::{self, Multiplier};
+use crate::memory::{View, ViewMut};
+use crate::node::Node;
+use crate::schema::view::Vector;
+
+/// The factor from sums to outputs, the outputs' zero point and range.
+#[derive(Default)]
+pub(super) struct Scale<'a> {
+    factors: Factors<'a>,
+    zero_point: i32,
+    least: i32,
+    largest: i32,
+}
+
+/// A factor for all output channels, or one for each.
+enum Factors<'a> {
+    All(Multiplier),
+    /// Worked out before, in scratch memory.
+    Table(View<'a, u64>),
+    /// Worked out when they are needed.
+    Scales {
+        input: f32,
+        filter: Vector<'a, f32>,
+        output: f32,
+    },
+}
+
+/// Bytes of scratch memory that hold the factor of a channel.
+const FACTOR_BYTES: usize = 8;
+
+/// Bytes of scratch memory for the factors of the channels: none where there is one factor, or one output of each channel,
+/// whose factors are worked out when they are needed.
+pub(super) fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
+    if node.input(1)?.scales().len() <= 1 {
+        return Ok(0);
+    }
+    let output = node.output(0)?.shape();
+    let rows = output.product(0, output.rank().saturating_sub(1));
+    match rows {
+        Some(1) => Ok(0),
+        _ => (output.dim_from_end(0).checked_mul(FACTOR_BYTES)).ok_or(Fault::Scratch),
+    }
+}
+
+impl Default for Factors<'_> {
+    fn default() -> Self {
+        Self::All(Multiplier::default())
+    }
+}
+
+impl<'a> Scale<'a> {
+    /// With the factor `input scale * filter scale / output scale` of each channel
+    /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); the filter is quantized as a whole or along
+    /// `axis`.
+    #[inline(never)]
+    pub(super) fn read(
+        &mut self,
+        node: &Node<'a>,
+        (channels, axis): (usize, i32),
+        activation: (i8, u8),
+    ) -> Result<(), Fault> {
+        let (input, output) = (node.input(0)?.scale()?, node.output(0)?.scale()?);
+        let tensor = node.input(1)?;
+        let fault = Fault::Quantization(tensor.operand());
+        let filter = tensor.scales();
+        if filter.len() <= 1 {
+            let factor = Multiplier::of_scales(input, tensor.scale()?, output);
+            return self.set(node, Factors::All(factor), activation);
+        }
+        let quantization = tensor.table().quantization()?.ok_or(fault)?;
+        if filter.len() != channels || quantization.quantized_dimension()? != axis {
+            return Err(fault);
+        }
+        let table = node.scratch::<u64>()?;
+        if table.len() < channels {
+            let factors = Factors::Scales {
+                input,
+                filter,
+                output,
+            };
+            return self.set(node, factors, activation);
+        }
+        for (channel, filter) in filter.into_iter().enumerate() {
+            table.set(channel, pack(Multiplier::of_scales(input, filter, output)));
+        }
+        self.set(node, Factors::Table(table.view()), activation)
+    }
+
+    /// With the factor `input scale * filter scale / output scale`, the product being one of f32, as FULLY_CONNECTED has it
+    /// (`GetQuantizedConvolutionMultipler` of TFLM's `kernel_util.cc`).
+    #[inline(never)]
+    pub(super) fn read_rounded(
+        &mut self,
+        node: &Node<'a>,
+        activation: (i8, u8),
+    ) -> Result<(), Fault> {
+        let output = node.output(0)?.scale()?;
+        let filter = node.input(1)?;
+        let product = node.input(0)?.scale()? * filter.scale()?;
+        // A bias is counted in units of the product.
+        let bias = match node.optional_input(2)? {
+            Some(bias) => bias.scales().get(0).unwrap_or(0.0),
+            None => product,
+        };
+        if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
+            return Err(Fault::Quantization(filter.operand()));
+        }
+        let factor = Multiplier::of_scales(product, 1.0, output);
+        self.set(node, Factors::All(factor), activation)
+    }
+
+    fn set(
+        &mut self,
+        node: &Node<'a>,
+        factors: Factors<'a>,
+        (activation, slot): (i8, u8),
+    ) -> Result<(), Fault> {
+        let output = node.output(0)?;
+        (self.least, self.largest) = fixed::activation_range(&output, activation, slot)?;
+        self.zero_point = output.zero_point();
+        self.factors = factors;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn factor(&self, channel: usize) -> Multiplier {
+        match &self.factors {
+            Factors::All(factor) => *factor,
+            Factors::Table(table) => unpack(table.get(channel)),
+            Factors::Scales { .. } => self.worked_out(channel),
+        }
+    }
+
+    /// The output of a sum of 32 bits.
+    #[inline(always)]
+    pub(super) fn narrow(&self, channel: usize, sum: i32) -> i32 {
+        self.output(scaled(self.factor(channel), sum))
+    }
+
+    /// The outputs of sums of the four channels from `channel` on.
+    #[inline(always)]
+    pub(super) fn narrow4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        let Some(out) = out.part(channel, 4) else {
+            return;
+        };
+        let Self {
+            zero_point,
+            least,
+            largest,
+            ..
+        } = *self;
+        let set = |k, factor, sum| {
+            let shifted = scaled(factor, sum).wrapping_add(zero_point);
+            out.set(k, fixed::clamp(shifted, least, largest) as i8);
+        };
+        let [a, b, c, d] = *sums;
+        match &self.factors {
+            Factors::Table(table) => {
+                if let Some(table) = table.part(channel, 4) {
+                    set(0, unpack(table.get(0)), a);
+                    set(1, unpack(table.get(1)), b);
+                    set(2, unpack(table.get(2)), c);
+                    set(3, unpack(table.get(3)), d);
+                }
+            }
+            Factors::All(factor) => {
+                set(0, *factor, a);
+                set(1, *factor, b);
+                set(2, *factor, c);
+                set(3, *factor, d);
+            }
+            Factors::Scales { .. } => {
+                for (k, sum) in sums.iter().enumerate() {
+                    set(k, self.worked_out(channel + k), *sum);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn worked_out(&self, channel: usize) -> Multiplier {
+        match self.factors {
+            Factors::Scales {
+                input,
+                filter,
+                output,
+            } => Multiplier::of_scales(input, filter.get(channel).unwrap_or_default(), output),
+            _ => Multiplier::default(),
+        }
+    }
+
+    /// The output of a sum of 64 bits.
+    #[inline(always)]
+    pub(super) fn wide(&self, channel: usize, sum: i64) -> i32 {
+        self.output(self.factor(channel).apply_wide(sum))
+    }
+
+    #[inline(always)]
+    fn output(&self, scaled: i32) -> i32 {
+        let shifted = scaled.wrapping_add(self.zero_point);
+        fixed::clamp(shifted, self.least, self.largest)
+    }
+}
+
+#[inline(always)]
+fn pack(factor: Multiplier) -> u64 {
+    u64::from(factor.multiplier as u32) << 32 | u64::from(factor.shift as u32)
+}
+
+#[inline(always)]
+fn unpack(word: u64) -> Multiplier {
+    Multiplier {
+        multiplier: (word >> 32) as i32,
+        shift: word as i32,
+    }
+}
+
+/// [`Multiplier::apply`], with few instructions for a shift to the right, which is the rule.
+#[inline(always)]
+fn scaled(factor: Multiplier, sum: i32) -> i32 {
+    let below = (-1i32).wrapping_sub(factor.shift) as u32;
+    if below > 30 {
+        return unusual(factor, sum);
+    }
+    // Half up.
+    let product = i64::from(sum) * i64::from(factor.multiplier) + (1 << 30);
+    let high = (product >> 31) as i32;
+    // Half away from zero, `shift` being 1 + `below`.
+    (high
+        .wrapping_add(high >> 31)
+        .wrapping_shr(below)
+        .wrapping_add(1))
+        >> 1
+}
+
+#[cold]
+#[inline(never)]
+fn unusual(factor: Multiplier, sum: i32) -> i32 {
+    factor.apply(sum)
+}
