@@ -91,7 +91,7 @@ impl DifferenceFigures {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item {
-    Finding(Finding),
+    Finding(Box<Finding>),
     Failure(Failure),
 }
 
@@ -114,7 +114,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
         }
         Format::Json => {
             let items = results.into_iter().map(|r| match r {
-                Ok(finding) => Item::Finding(finding),
+                Ok(finding) => Item::Finding(Box::new(finding)),
                 Err(failure) => Item::Failure(failure),
             });
             json::array(&items.collect::<Vec<_>>())?
