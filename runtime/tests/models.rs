@@ -2,7 +2,7 @@
 //! several invokes, so that state and control flow are seen.
 //!
 //! `cargo test -p arenaplan-runtime --test models -- lstm` runs the models whose names have that part.
-#![allow(clippy::expect_used, clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
 
