@@ -3,7 +3,14 @@
 //! A [`Contract`] is data. The device checks plans with it, and the compiler plans with it.
 
 use crate::error::Fault;
+use crate::kernel::Kernel;
 use crate::node::{Node, Tensor};
+
+mod lookup;
+mod moves;
+mod windows;
+
+pub use lookup::{overlap_of, scratch_of};
 
 /// What a kernel promises of each of its inputs in the arena and each of its outputs.
 ///
@@ -17,24 +24,25 @@ pub enum Contract {
     /// All that is read of an input is read before the first byte of an output is written, or the bytes are moved as a
     /// whole: any overlap is right.
     Whole,
-    /// Element by element in order, each written after it was read: an input of the output's number of elements may
-    /// start where the output starts or above, as far as no element is written over one still to be read. Inputs with
-    /// fewer elements, which are read again, lie apart.
+    /// Element by element in order, each written after all elements up to it were read for the last time: an input of the
+    /// output's number of elements may start where the output starts or above, as far as no element is written over one
+    /// still to be read. Inputs with fewer elements, which are read again, lie apart.
     Elementwise,
     /// [`Whole`](Self::Whole), and the output's bytes are the input's: at one address nothing happens, and they
     /// are the same for as long as either is in use. This is RESHAPE.
     View,
-    /// The inputs one after another along an axis: CONCATENATION. Each may be where it goes in the output, when it is
-    /// contiguous there.
+    /// The inputs one after another along an axis: CONCATENATION. The output is written from its start to its end, piece
+    /// by piece, each moved as a whole. An input may be where it goes in the output, when it is contiguous there.
     Concatenation,
     /// As [`Concatenation`](Self::Concatenation), along a new axis: PACK.
     Pack,
-    /// The input's parts along an axis: SPLIT, SPLIT_V. Each may be where it is in the input, when it is contiguous
-    /// there.
+    /// The input's parts along an axis: SPLIT, SPLIT_V. The input is read from its start to its end, piece by piece, each
+    /// moved as a whole. An output may be where it is in the input, when it is contiguous there.
     Split,
     /// As [`Split`](Self::Split), along an axis that is dropped: UNPACK.
     Unpack,
-    /// A box of the input: SLICE. It may be where it is in the input, when it is contiguous there.
+    /// A box of the input: SLICE. The output is written from its start to its end, piece by piece, each moved as a whole.
+    /// It may be where it is in the input, when it is contiguous there.
     Slice,
     /// As [`Slice`](Self::Slice): STRIDED_SLICE.
     StridedSlice,
@@ -53,7 +61,8 @@ pub enum Contract {
     Pooling,
     /// FULLY_CONNECTED: row by row, and each row is read for each output of it.
     Rows,
-    /// SOFTMAX and the like: row by row along the last axis, in place.
+    /// SOFTMAX and the like: row by row along the last axis, and within a row each element written after all elements up
+    /// to it were read for the last time, as with [`Elementwise`](Self::Elementwise).
     RowsInPlace,
 }
 
@@ -74,21 +83,159 @@ pub struct Overlap {
     pub view_at: Option<isize>,
 }
 
+/// What a contract promises of a pair; `None` where it promises nothing.
+pub(crate) type Promise = fn(Contract, &Node<'_>, &Pair<'_>) -> Option<Overlap>;
+
+/// The function for a contract. A kernel has it beside the contract, so that firmware links no others.
+pub(crate) const fn promise(contract: Contract) -> Promise {
+    match contract {
+        Contract::Apart => apart,
+        Contract::Whole => whole,
+        Contract::Elementwise | Contract::RowsInPlace => elementwise,
+        Contract::View => view,
+        Contract::Concatenation => moves::concatenation,
+        Contract::Pack => moves::pack,
+        Contract::Split => moves::split,
+        Contract::Unpack => moves::unpack,
+        Contract::Slice => moves::slice,
+        Contract::StridedSlice => moves::strided_slice,
+        Contract::Convolution { .. } => windows::convolution,
+        Contract::Depthwise { .. } => windows::depthwise,
+        Contract::Pooling => windows::pooling,
+        Contract::Rows => rows,
+    }
+}
+
 /// What `contract` promises of input `input` and output `output` of `node`; both are in the arena.
 ///
+/// Where one tensor is several inputs of an operator, the promise is about its use in this position alone.
+///
 /// # Errors
-/// If the operator has no such tensors, or shapes and options that its kernel refuses.
+/// If the operator has no such tensors, or their sizes are not known.
 pub fn overlap(
     contract: Contract,
     node: &Node<'_>,
     input: usize,
     output: usize,
 ) -> Result<Overlap, Fault> {
-    let _ = contract;
-    let bytes = |tensor: Tensor<'_>| tensor.byte_len().ok_or(Fault::Shape(tensor.operand()));
-    Ok(Overlap {
-        input_above_output: bytes(node.output(output)?)?,
-        output_above_input: bytes(node.input(input)?)?,
+    Pair::of(node, input, output).map(|pair| pair.promised(promise(contract), contract, node))
+}
+
+/// An input and an output of an operator. Promises are asked for only where neither is empty.
+pub(crate) struct Pair<'a> {
+    /// Position of the input.
+    input: usize,
+    /// Position of the output.
+    output: usize,
+    from: Tensor<'a>,
+    to: Tensor<'a>,
+    from_bytes: usize,
+    to_bytes: usize,
+    /// Bytes of an element of the input, and of the output.
+    from_size: usize,
+    to_size: usize,
+}
+
+impl<'a> Pair<'a> {
+    pub(crate) fn of(node: &Node<'a>, input: usize, output: usize) -> Result<Self, Fault> {
+        let (from, to) = (node.input(input)?, node.output(output)?);
+        let (from_bytes, from_size) = sizes(&from)?;
+        let (to_bytes, to_size) = sizes(&to)?;
+        Ok(Self {
+            input,
+            output,
+            from,
+            to,
+            from_bytes,
+            to_bytes,
+            from_size,
+            to_size,
+        })
+    }
+
+    /// What `kernel`, which runs `node`, promises.
+    pub(crate) fn promised_by(&self, kernel: &Kernel, node: &Node<'_>) -> Overlap {
+        self.promised(kernel.promise, kernel.contract, node)
+    }
+
+    fn promised(&self, promise: Promise, contract: Contract, node: &Node<'_>) -> Overlap {
+        if self.from_bytes == 0 || self.to_bytes == 0 {
+            return Overlap::ANY;
+        }
+        promise(contract, node, self).unwrap_or(Overlap {
+            input_above_output: self.to_bytes,
+            output_above_input: self.from_bytes,
+            view_at: None,
+        })
+    }
+
+    /// With the input at least so many bytes above the output.
+    fn above(&self, bytes: usize) -> Overlap {
+        Overlap {
+            input_above_output: bytes.min(self.to_bytes),
+            output_above_input: self.from_bytes,
+            view_at: None,
+        }
+    }
+}
+
+fn sizes(tensor: &Tensor<'_>) -> Result<(usize, usize), Fault> {
+    let sizes = tensor.byte_len().zip(tensor.element_type().bytes());
+    sizes.ok_or(tensor.wrong_shape())
+}
+
+impl Overlap {
+    const ANY: Self = Self {
+        input_above_output: 0,
+        output_above_input: 0,
         view_at: None,
+    };
+
+    /// Whether an input may lie `distance` bytes above its output (below it, when negative).
+    pub fn allows(&self, distance: isize) -> bool {
+        let bytes = distance.unsigned_abs();
+        self.view_at == Some(distance)
+            || (distance >= 0 && bytes >= self.input_above_output)
+            || (distance <= 0 && bytes >= self.output_above_input)
+    }
+}
+
+fn apart(_: Contract, _: &Node<'_>, _: &Pair<'_>) -> Option<Overlap> {
+    None
+}
+
+fn whole(_: Contract, _: &Node<'_>, _: &Pair<'_>) -> Option<Overlap> {
+    Some(Overlap::ANY)
+}
+
+fn view(_: Contract, _: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
+    (pair.input == 0 && pair.from_bytes == pair.to_bytes).then_some(Overlap {
+        view_at: Some(0),
+        ..Overlap::ANY
     })
+}
+
+/// When the last element but one is written, the last one is still to be read.
+fn elementwise(_: Contract, _: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
+    let elements = pair.from.len();
+    let wider = pair.to_size.saturating_sub(pair.from_size);
+    // Both factors are small against what the output has in bytes.
+    let above = elements.saturating_sub(1).saturating_mul(wider);
+    (elements == pair.to.len()).then(|| pair.above(above))
+}
+
+/// While a row is written, it and those behind it may still be read: linear from row to row, so that the first or the last
+/// one needs most.
+fn rows(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
+    let [_, inputs] = node.input(1).ok()?.shape().dims()?;
+    let outputs = pair.to.shape().dim_from_end(0);
+    let rows = pair.to.len().checked_div(outputs)?;
+    if pair.input != 0 || rows.checked_mul(inputs)? != pair.from.len() {
+        return None;
+    }
+    let first = outputs.saturating_mul(pair.to_size);
+    let before_last = pair
+        .from_bytes
+        .checked_sub(pair.from_bytes.checked_div(rows)?)?;
+    Some(pair.above(first.max(pair.to_bytes.saturating_sub(before_last))))
 }

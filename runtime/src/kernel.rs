@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::contract::Contract;
+use crate::contract::{Contract, Promise, promise};
 use crate::error::Fault;
 use crate::node::Node;
 
@@ -48,6 +48,7 @@ pub struct Kernel {
     pub(crate) run: fn(&Node<'_>) -> Result<(), Fault>,
     pub(crate) scratch: Option<fn(&Node<'_>) -> Result<usize, Fault>>,
     pub(crate) contract: Contract,
+    pub(crate) promise: Promise,
 }
 
 impl Kernel {
@@ -59,6 +60,7 @@ impl Kernel {
             run,
             scratch: None,
             contract: Contract::Apart,
+            promise: promise(Contract::Apart),
         }
     }
 
@@ -79,6 +81,7 @@ impl Kernel {
     /// With what it promises about its inputs and outputs.
     pub const fn with_contract(mut self, contract: Contract) -> Self {
         self.contract = contract;
+        self.promise = promise(contract);
         self
     }
 

@@ -11,6 +11,7 @@ mod memory;
 mod node;
 pub mod ops;
 mod prepare;
+mod records;
 mod run;
 mod session;
 mod types;

@@ -266,7 +266,12 @@ impl<'a> Tensor<'a> {
 
     /// Whether the values are in the file rather than in the arena.
     pub fn is_constant(&self) -> bool {
-        self.run.constant(&self.table).is_some()
+        self.constant().is_some()
+    }
+
+    /// The values in the file, as they are stored there; `None` for a tensor that is computed.
+    pub(crate) fn constant(&self) -> Option<&'a [u8]> {
+        self.run.constant(&self.table)
     }
 
     /// The elements, to read. `T` stands for the type by its size: bool is `u8`.
@@ -306,7 +311,7 @@ impl<'a> Tensor<'a> {
     pub fn bytes(&self) -> Result<View<'a, u8>, Fault> {
         let no_memory = Fault::NoMemory(self.operand);
         let len = self.byte_len().ok_or(no_memory)?;
-        if let Some(constant) = self.run.constant(&self.table) {
+        if let Some(constant) = self.constant() {
             return View::of(constant).part(0, len).ok_or(no_memory);
         }
         let place = Place(self.run.tensor_word(self.id));

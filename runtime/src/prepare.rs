@@ -13,6 +13,7 @@ use crate::greedy::{Buffers, greedy};
 use crate::kernel::Code;
 use crate::memory::ViewMut;
 use crate::node::{Node, Tensor};
+use crate::records::{RECORD, Records, UNPLACED};
 use crate::run::{Numbers, Place, Run, constant};
 use crate::types::Type;
 use crate::walk::{Visit, Visitor, walk};
@@ -81,7 +82,7 @@ fn add_u32(a: u32, b: usize) -> Result<u32, Error> {
     a.checked_add(b).ok_or(Error::TooLarge)
 }
 
-fn rounded(bytes: usize) -> Result<usize, Error> {
+pub(crate) fn rounded(bytes: usize) -> Result<usize, Error> {
     bytes
         .checked_next_multiple_of(ALIGNMENT)
         .ok_or(Error::TooLarge)
@@ -221,94 +222,6 @@ fn for_each_operator<'a>(model: &Model<'a>, with: &mut EachOperator<'_, 'a>) -> 
     Ok(())
 }
 
-/// What is to be placed in the head, in records of four words: size, offset, first and last use, next one.
-#[derive(Clone, Copy)]
-pub(crate) struct Records<'a> {
-    words: ViewMut<'a, u32>,
-    len: usize,
-}
-
-/// Bytes of a record.
-pub(crate) const RECORD: usize = 16;
-
-const UNPLACED: u32 = u32::MAX;
-const NO_NEXT: u32 = u16::MAX as u32;
-
-impl<'a> Records<'a> {
-    /// Adds a buffer that is never in use so far.
-    fn push(&mut self, bytes: usize, offset: u32) -> Result<u32, Error> {
-        let index = self.len;
-        if index >= NO_NEXT as usize {
-            return Err(Error::TooLarge);
-        }
-        let size = u32::try_from(rounded(bytes)?).map_err(|_| Error::TooLarge)?;
-        self.len += 1;
-        self.words.set(index * 4, size);
-        self.words.set(index * 4 + 1, offset);
-        self.words.set(index * 4 + 2, 0);
-        self.words.set(index * 4 + 3, NO_NEXT);
-        Ok(index as u32)
-    }
-
-    /// First and last use, by the clock and one; 0 for never.
-    pub(crate) fn span(&self, index: usize) -> (u16, u16) {
-        let word = self.words.get(index * 4 + 2);
-        ((word >> 16) as u16, word as u16)
-    }
-
-    fn set_span(&mut self, index: usize, first: u16, last: u16) {
-        self.words
-            .set(index * 4 + 2, (u32::from(first) << 16) | u32::from(last));
-    }
-
-    /// A mark for the check.
-    pub(crate) fn set_mark(&mut self, index: usize, mark: bool) {
-        let at = index * 4 + 3;
-        let word = self.words.get(at) & 0xffff;
-        self.words.set(at, word | (u32::from(mark) << 16));
-    }
-
-    pub(crate) fn mark(&self, index: usize) -> bool {
-        self.words.get(index * 4 + 3) >> 16 != 0
-    }
-}
-
-impl Buffers for Records<'_> {
-    type Bytes = u32;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn size(&self, index: usize) -> u32 {
-        self.words.get(index * 4)
-    }
-
-    fn conflict(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.span(a), self.span(b));
-        a.0 <= b.1 && b.0 <= a.1
-    }
-
-    fn offset(&self, index: usize) -> Option<u32> {
-        let offset = self.words.get(index * 4 + 1);
-        (offset != UNPLACED).then_some(offset)
-    }
-
-    fn place(&mut self, index: usize, offset: u32) {
-        self.words.set(index * 4 + 1, offset);
-    }
-
-    fn next(&self, index: usize) -> Option<usize> {
-        let next = self.words.get(index * 4 + 3) & 0xffff;
-        (next != NO_NEXT).then_some(next as usize)
-    }
-
-    fn set_next(&mut self, index: usize, next: Option<usize>) {
-        let next = next.map_or(NO_NEXT, |next| next as u32);
-        self.words.set(index * 4 + 3, next);
-    }
-}
-
 /// What preparing found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prepared {
@@ -332,29 +245,26 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     run.words.fill(Place::NONE.0);
     let records = run.head.len() / RECORD * RECORD;
     let words = run.head.part(0, records).and_then(ViewMut::cast);
-    let mut records = Records {
-        words: words.ok_or(Error::ArenaAlignment)?,
-        len: 0,
-    };
+    let mut records = Records::new(words.ok_or(Error::ArenaAlignment)?);
     number_resources(run)?;
     let offsets = plan.map(|plan| plan.offsets());
     tensors(run, &mut records, offsets)?;
-    let tensors = records.len;
+    let tensors = records.len();
     scratch(run, &mut records)?;
-    let room = records.len.saturating_mul(RECORD);
+    let room = records.len().saturating_mul(RECORD);
     too_small(room, run.head.len())?;
 
     let mut spans = Spans { run, records };
     walk(model, &mut spans)?;
     // What never runs needs no scratch memory, and TFLM gives it none.
-    for index in tensors..records.len {
+    for index in tensors..records.len() {
         if records.span(index).0 == 0 {
-            records.words.set(index * 4, 0);
+            records.drop_bytes(index);
         }
     }
     let head = greedy(&mut records) as usize;
-    check::plan(run, &mut records)?;
     too_small(head, run.head.len())?;
+    check::plan(run, records)?;
 
     for index in 0..run.tensors.saturating_add(run.operators) {
         let record = run.words.get(index as usize);
@@ -368,7 +278,7 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
 }
 
 fn record_of(records: &Records<'_>, word: u32) -> Option<u32> {
-    let index = (word as usize) < records.len;
+    let index = (word as usize) < records.len();
     index.then(|| records.offset(word as usize)).flatten()
 }
 
@@ -453,12 +363,35 @@ fn tensors(
 
 /// A record for each operator with scratch memory; its number goes into the operator's word.
 fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
+    for_each_node(run, &mut |node| {
+        let kernel = run.kernel_or_error(node)?;
+        let Some(bytes) = kernel.scratch else {
+            return Ok(());
+        };
+        let bytes = bytes(node).map_err(|fault| Error::Operator {
+            subgraph: node.subgraph,
+            operator: node.index,
+            fault,
+        })?;
+        if bytes != 0 {
+            let record = records.push(bytes, UNPLACED)?;
+            run.set_operator_word(node.number, record);
+        }
+        Ok(())
+    })
+}
+
+/// Calls `with` for each operator of all subgraphs.
+pub(crate) fn for_each_node<'a>(
+    run: &'a Run<'a>,
+    with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut first = Numbers::default();
     for (index, subgraph) in run.model.subgraphs()?.into_iter().enumerate() {
         let subgraph = subgraph?;
         for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
             let operator = operator?;
-            let node = Node {
+            with(&Node {
                 run,
                 subgraph: index as u32,
                 index: k as u32,
@@ -468,26 +401,7 @@ fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
                 tensors: subgraph.tensors()?,
                 first_tensor: first.tensor,
                 number: first.operator.saturating_add(k as u32),
-            };
-            let Some(kernel) = run.kernel(&node) else {
-                return Err(Error::NoKernel {
-                    subgraph: index as u32,
-                    operator: k as u32,
-                    code: code(&run.model, &operator)?.0,
-                });
-            };
-            let Some(bytes) = kernel.scratch else {
-                continue;
-            };
-            let bytes = bytes(&node).map_err(|fault| Error::Operator {
-                subgraph: index as u32,
-                operator: k as u32,
-                fault,
             })?;
-            if bytes != 0 {
-                let record = records.push(bytes, UNPLACED)?;
-                run.set_operator_word(node.number, record);
-            }
         }
         first.skip(&subgraph)?;
     }
@@ -502,7 +416,7 @@ struct Spans<'s, 'a> {
 
 impl Spans<'_, '_> {
     fn record(&self, word: u32) -> Option<usize> {
-        Some(word as usize).filter(|&index| index < self.records.len)
+        Some(word as usize).filter(|&index| index < self.records.len())
     }
 }
 

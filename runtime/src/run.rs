@@ -145,6 +145,20 @@ impl<'a> Run<'a> {
             .find(|k| k.code == number && k.custom.as_bytes() == custom)
     }
 
+    /// As [`kernel`](Self::kernel), or the error that there is none.
+    pub(crate) fn kernel_or_error(&self, node: &Node<'a>) -> Result<&'a Kernel, Error> {
+        if let Some(kernel) = self.kernel(node) {
+            return Ok(kernel);
+        }
+        let codes = self.model.operator_codes()?;
+        let code = codes.get(node.operator.opcode_index()? as usize)?;
+        Err(Error::NoKernel {
+            subgraph: node.subgraph,
+            operator: node.index,
+            code: code.builtin_code()?,
+        })
+    }
+
     /// Runs the operators of a subgraph.
     pub(crate) fn subgraph(&'a self, index: u32) -> Result<(), Error> {
         let mut numbers = Numbers::default();
@@ -174,15 +188,7 @@ impl<'a> Run<'a> {
 
     fn operator(&'a self, node: &Node<'a>) -> Result<(), Error> {
         let (subgraph, operator) = (node.subgraph, node.index);
-        let Some(kernel) = self.kernel(node) else {
-            let codes = self.model.operator_codes()?;
-            let code = codes.get(node.operator.opcode_index()? as usize)?;
-            return Err(Error::NoKernel {
-                subgraph,
-                operator,
-                code: code.builtin_code()?,
-            });
-        };
+        let kernel = self.kernel_or_error(node)?;
         if let Some(observer) = self.observer {
             observer.before(subgraph, operator, self.head);
         }

@@ -164,7 +164,7 @@ impl<'m, 't> Session<'m, 't> {
     /// # Errors
     /// If the file is damaged.
     pub fn reset(&mut self) -> Result<(), Error> {
-        let run = self.run(&mut [], None)?;
+        let run = self.assemble(&mut [], None)?;
         reset(&run)
     }
 
@@ -329,6 +329,15 @@ impl<'m, 't> Session<'m, 't> {
         if !aligned(head) {
             return Err(Error::ArenaAlignment);
         }
+        self.assemble(head, observer)
+    }
+
+    /// As [`run`](Self::run), for what needs no head, or only parts of it.
+    fn assemble<'r>(
+        &'r mut self,
+        head: &'r mut [u8],
+        observer: Option<&'r dyn Observer>,
+    ) -> Result<Run<'r>, Error> {
         let tail = ViewMut::of(&mut *self.tail);
         let words = tail.part(0, self.sizes.words().saturating_mul(4));
         let words = words.and_then(ViewMut::cast).ok_or(Error::ArenaAlignment)?;

@@ -66,9 +66,50 @@ def each(types, pattern, **options):
     """Registers a maker `f(g, type)` once for each type; `pattern` is the name with {} for the type's."""
     def register(f):
         for t in types:
-            case(functools.partial(lambda g, t: f(g, t), t=t), name=pattern.format(NAMES[t]), **options)
+            case(functools.partial(f, t=t), name=pattern.format(NAMES[t]), **options)
         return f
     return register
+
+
+class Writer(flatbuffers.Builder):
+    """Writes what is the same only once: vectors without offsets, and the tables of `once`. Half of a file would be these."""
+
+    def __init__(self):
+        super().__init__(1 << 14)
+        self.written = {}
+
+    def StartVector(self, size, count, alignment):
+        self.before, self.bytes, self.alignment, self.plain = self.Offset(), size * count, alignment, True
+        return super().StartVector(size, count, alignment)
+
+    def PrependUOffsetTRelative(self, offset):
+        self.plain = False
+        super().PrependUOffsetTRelative(offset)
+
+    def CreateString(self, *text):
+        self.plain = False
+        return super().CreateString(*text)
+
+    def EndVector(self):
+        end = super().EndVector()
+        if not self.plain:
+            return end
+        key = self.alignment, bytes(self.Bytes[self.head:self.head + 4 + self.bytes])
+        if key in self.written:
+            self.head = len(self.Bytes) - self.before
+        return self.written.setdefault(key, end)
+
+
+def once(table):
+    """Has a table in object form written only once if there are several with the same content."""
+    pack, key = table.Pack, (type(table).__name__, repr(sorted(vars(table).items())))
+
+    def Pack(writer):
+        if key not in writer.written:
+            writer.written[key] = pack(writer)
+        return writer.written[key]
+    table.Pack = Pack
+    return table
 
 
 class Buffer(S.BufferT):
@@ -133,6 +174,7 @@ class Graph:
             q.scale = scales.tolist()
             q.zeroPoint = np.broadcast_to(np.asarray(zero, np.int64), scales.shape).tolist()
             q.quantizedDimension = axis
+            once(q)
         self.g.tensors.append(t)
         return len(self.g.tensors) - 1
 
@@ -203,6 +245,8 @@ class Graph:
             if not kind or not hasattr(o.builtinOptions, field):
                 raise ValueError(f"{name} has no option {key}")
             setattr(o.builtinOptions, field, getattr(ENUMS[key], value) if isinstance(value, str) else value)
+        if kind:
+            once(o.builtinOptions)
         self.g.operators.append(o)
 
     def code(self, builtin):
@@ -246,7 +290,7 @@ class Graph:
             entry = S.MetadataT()
             entry.name, entry.buffer = GOLDEN, self.buffer(golden)
             self.m.metadata = [entry]
-        builder = flatbuffers.Builder(1 << 14)
+        builder = Writer()
         builder.Finish(self.m.Pack(builder), b"TFL3")
         del self.m.buffers[count:]
         return bytes(builder.Output())

@@ -24,16 +24,18 @@ def pools(g, name, t):
     """The shapes that every pooling operator is tried with."""
     scale, zero = {F32: (None, 0), I8: (0.05, 11), I16: (0.001, 0)}[t]
     quantized = dict(scale=scale, zero=zero)
+    for act in BETWEEN[1:]:
+        pool(g, name, t, [1, 3, 3, 4], (2, 2), (1, 1), "SAME", act, **quantized)
     pool(g, name, t, [1, 4, 4, 3], (2, 2), (2, 2), **quantized)
     pool(g, name, t, [2, 5, 7, 2], (3, 2), (2, 3), **quantized)
     pool(g, name, t, [2, 5, 7, 2], (3, 2), (2, 3), "VALID", **quantized)
+    if name == "L2_POOL_2D":
+        return
     pool(g, name, t, [1, 3, 5, 5], (5, 3), **quantized)
     pool(g, name, t, [1, 6, 1, 4], (6, 1), (1, 1), "VALID", **quantized)
     pool(g, name, t, [1, 5, 5, 9], (5, 5), (5, 5), "VALID", **quantized)
     pool(g, name, t, [3, 2, 3, 1], (1, 1), (2, 2), **quantized)
     pool(g, name, t, [1, 8, 8, 1], (2, 3), (3, 1), **quantized)
-    for act in BETWEEN[1:]:
-        pool(g, name, t, [1, 4, 3, 4], (2, 2), (1, 1), "SAME", act, **quantized)
 
 
 @each((F32, I8, I16), "AVERAGE_POOL_2D_{}")
@@ -143,7 +145,7 @@ def reduction(g, name, t, shape, axes, keep, given=(None, 0), made=(None, 0), da
 
 @each((F32, I8, I16), "MEAN_{}")
 def _(g, t):
-    for k, (shape, axes, keep) in enumerate(AXES):
+    for k, (shape, axes, keep) in enumerate(AXES if t == I8 else AXES[::2] if t == I16 else AXES):
         given, made = {F32: ((None, 0), (None, 0)), I8: ((0.1, 7), (0.1, 7) if k % 3 == 0 else (0.047 + 0.02 * k, -9)),
                        I16: ((0.001, 0), (0.001, 0) if k % 3 == 0 else (0.0008, 0))}[t]
         reduction(g, "MEAN", t, shape, axes, keep, given, made)
@@ -151,7 +153,7 @@ def _(g, t):
 
 @each((F32, I8, I16), "SUM_{}")
 def _(g, t):
-    for k, (shape, axes, keep) in enumerate(AXES):
+    for k, (shape, axes, keep) in enumerate(AXES if t == I8 else AXES[1::2] if t == I16 else AXES[::2]):
         given, made = {F32: ((None, 0), (None, 0)), I8: ((0.1, 7), (0.1 + 0.1 * k, -9)),
                        I16: ((0.001, 0), (0.001 + 0.002 * k, 0))}[t]
         reduction(g, "SUM", t, shape, axes, keep, given, made)
@@ -180,6 +182,7 @@ def _(g, t):
 
 
 @each((F32, I8), "REDUCE_MAX_{}")
+@each((I16,), "REDUCE_MAX_{}", refused="support")
 def _(g, t):
     for shape, axes, keep in AXES:
         both = (None, 0) if t == F32 else (0.1, -3)
@@ -187,8 +190,9 @@ def _(g, t):
 
 
 @each((F32, I8), "REDUCE_MIN_{}")
+@each((I16,), "REDUCE_MIN_{}", refused="support")
 def _(g, t):
-    for shape, axes, keep in AXES:
+    for shape, axes, keep in AXES[::2]:
         both = (None, 0) if t == F32 else (0.1, -3)
         reduction(g, "REDUCE_MIN", t, shape, axes, keep, both, both, (-100, 100) if t == I8 else None)
 
@@ -294,16 +298,19 @@ def arg(g, name, t):
 
 
 @each((F32, I8), "ARG_MAX_{}", invokes=4)
+@each((I16,), "ARG_MAX_{}", refused="support")
 def _(g, t):
     arg(g, "ARG_MAX", t)
 
 
 @each((F32, I8), "ARG_MIN_{}", invokes=4)
+@each((I16,), "ARG_MIN_{}", refused="support")
 def _(g, t):
     arg(g, "ARG_MIN", t)
 
 
 @each((F32, I8), "CUMSUM_{}")
+@each((I16,), "CUMSUM_{}", refused="kTfLiteInt8")
 def _(g, t):
     k = 0
     for shape, axis in (([6], 0), ([3, 5], 1), ([3, 5], -2), ([2, 3, 4], 1), ([2, 3, 2, 5], -1), ([2, 3, 2, 5], 0)):

@@ -188,7 +188,9 @@ def register(operator, groups, kinds):
     """One file for each group of operators and each kind."""
     for kind, label in kinds:
         for suffix, make in groups:
-            case(lambda g, make=make, kind=kind: make(g, kind), name=f"{operator}_{label}{suffix}")
+            # Wide numbers take room; one invoke of them is enough.
+            case(lambda g, make=make, kind=kind: make(g, kind), name=f"{operator}_{label}{suffix}",
+                 invokes=2 if kind.data == I8 else 1)
 
 
 KINDS = [(INT8, "int8"), (INT4, "int8_int4"), (INT16, "int16"), (FLOAT, "float32")]

@@ -279,14 +279,13 @@ fn quotient(a: i32, b: i32, factor: Multiplier) -> i32 {
         _ => (a ^ (a >> 31)).leading_zeros().wrapping_sub(1),
     };
     let unscaled = doubling_high(a.wrapping_shl(headroom), inverse);
-    let total = factor.shift - right - headroom as i32;
-    shrink(
-        unscaled,
-        Multiplier {
-            shift: clamp(total, -31, 0),
-            ..factor
-        },
-    )
+    let scaled = doubling_high(unscaled, factor.multiplier);
+    let shift = (right + headroom as i32 - factor.shift).max(0) as u32;
+    match shift {
+        0..=31 => rounding_shift_right(scaled, shift),
+        // Undefined in C++: what TFLM makes of small quotients on x86-64.
+        _ => scaled.wrapping_shr(shift) + i32::from(scaled >= 0),
+    }
 }
 
 fn div(node: &Node<'_>) -> Result<(), Fault> {

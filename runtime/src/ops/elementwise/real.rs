@@ -30,7 +30,8 @@ functions! {
 
 /// `ABS`, of int8, int16 and float32 (`elementwise.cc`). The zero points of int16 are 0, and it may have no scale.
 pub const ABS: Kernel = elementwise(Code::ABS, abs);
-/// `RSQRT`, 1 over the square root, of int8 not below the zero point, and float32 (`elementwise.cc`).
+/// `RSQRT`, 1 over the square root, of int8 and int16 not below the zero point, and float32 (`elementwise.cc`). The zero
+/// points of int16 are 0.
 pub const RSQRT: Kernel = elementwise(Code::RSQRT, rsqrt);
 
 #[inline(never)]
@@ -67,30 +68,37 @@ fn abs(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
-fn rsqrt(node: &Node<'_>) -> Result<(), Fault> {
+fn rsqrt_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
     // Bits that keep the value an integer.
     const SHIFT: i32 = 20;
+    let root = libm::sqrtf(pair.input.scale()?) * pair.output.scale()?;
+    let mut factor = Multiplier::new(1.0 / f64::from(root));
+    factor.shift = (factor.shift - SHIFT).max(-31);
+    let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
+    let mut input = pair.input.read::<T>()?.iter();
+    if input.any(|x| x.into() < from) {
+        return Err(pair.input.wrong_value());
+    }
+    pair.compute(|x: T| match x.into().wrapping_sub(from) {
+        0 => T::truncated(T::LARGEST),
+        x => {
+            let (multiplier, shift) = inverse_sqrt(x);
+            let shift = shift + SHIFT;
+            let inverse = Multiplier { multiplier, shift }.apply(1);
+            T::saturated(factor.apply(inverse).wrapping_add(to))
+        }
+    })
+}
+
+fn rsqrt(node: &Node<'_>) -> Result<(), Fault> {
     let (pair, element_type) = Pair::of_one_type(node)?;
     match element_type {
         Type::FLOAT32 => pair.compute(|x: f32| 1.0 / libm::sqrtf(x)),
-        Type::INT8 => {
-            let root = libm::sqrtf(pair.input.scale()?) * pair.output.scale()?;
-            let mut factor = Multiplier::new(1.0 / f64::from(root));
-            factor.shift = (factor.shift - SHIFT).max(-31);
-            let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
-            let input = pair.input.read::<i8>()?;
-            if input.iter().any(|x| i32::from(x) < from) {
-                return Err(pair.input.wrong_value());
-            }
-            pair.compute(|x: i8| match i32::from(x).wrapping_sub(from) {
-                0 => i8::MAX,
-                x => {
-                    let (multiplier, shift) = inverse_sqrt(x);
-                    let shift = shift + SHIFT;
-                    let inverse = Multiplier { multiplier, shift }.apply(1);
-                    i8::saturated(factor.apply(inverse).wrapping_add(to))
-                }
-            })
+        Type::INT8 => rsqrt_quantized::<i8>(&pair),
+        Type::INT16 => {
+            expect_zero_point(&pair.input, 0)?;
+            expect_zero_point(&pair.output, 0)?;
+            rsqrt_quantized::<i16>(&pair)
         }
         _ => Err(pair.input.wrong_type()),
     }
