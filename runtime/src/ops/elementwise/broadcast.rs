@@ -13,7 +13,7 @@ use crate::types::Type;
 const MAX_RANK: usize = 6;
 
 /// A dimension of the output, or some that are one.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Axis {
     len: usize,
     /// How far we are.
@@ -34,27 +34,25 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The runs of `output` when it is computed from `inputs`, at most three.
+    /// No runs yet.
+    pub(super) const NONE: Self = Self {
+        axes: [Axis {
+            len: 1,
+            index: 0,
+            strides: [1; 3],
+        }; MAX_RANK],
+        rank: 0,
+        at: [0; 3],
+        next: 0,
+    };
+
+    /// Sets the runs of `output` when it is computed from `inputs`, at most three.
     ///
     /// # Errors
     /// [`Fault::Shape`] of an input that has not the output's dimensions, nor 1 in their place; or of the output, if it has
     /// too many.
     #[inline(never)]
-    pub(super) fn new(output: &Tensor<'_>, inputs: &[Tensor<'_>]) -> Result<Self, Fault> {
-        let mut runs = Self {
-            axes: [Axis::default(); MAX_RANK],
-            rank: 0,
-            at: [0; 3],
-            next: 0,
-        };
-        let first = runs.axes.first_mut();
-        if let Some(axis) = first {
-            *axis = Axis {
-                len: 1,
-                index: 0,
-                strides: [1; 3],
-            };
-        }
+    pub(super) fn set(&mut self, output: &Tensor<'_>, inputs: &[&Tensor<'_>]) -> Result<(), Fault> {
         let mut rank = output.shape().rank();
         for input in inputs {
             rank = rank.max(input.shape().rank());
@@ -77,10 +75,10 @@ impl Runs {
                 *elements = elements.wrapping_mul(dim);
             }
             if len != 1 {
-                runs.push(len, strides);
+                self.push(len, strides);
             }
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// Adds a dimension outside of the others.
@@ -156,7 +154,7 @@ impl<'a> Operands<'a> {
     ///
     /// # Errors
     /// If one of them is missing.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn new(node: &Node<'a>) -> Result<Self, Fault> {
         Ok(Self {
             a: node.input(0)?,
@@ -181,14 +179,16 @@ impl<'a> Operands<'a> {
     ///
     /// # Errors
     /// If shapes do not fit, or a tensor is not in memory.
-    #[inline(always)]
+    // A function of its own, so that not all types that a kernel has take room on the stack.
+    #[inline(never)]
     pub(super) fn compute<A: Element, B: Element, O: Element>(
         &self,
         f: impl Fn(A, B) -> O,
     ) -> Result<(), Fault> {
         let (a, b) = (self.a.read::<A>()?, self.b.read::<B>()?);
         let output = self.output.write::<O>()?;
-        let mut runs = Runs::new(&self.output, &[self.a, self.b])?;
+        let mut runs = Runs::NONE;
+        runs.set(&self.output, &[&self.a, &self.b])?;
         while let Some(start) = runs.next(output.len()) {
             let ([at_a, at_b, _], [step_a, step_b, _]) = (runs.at, runs.steps());
             if let Some(output) = output.part(start, runs.len()) {
