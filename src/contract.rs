@@ -16,6 +16,7 @@
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType};
 
 use crate::graph::{Graph, Operator, TensorId};
+use crate::own;
 use crate::target::{Library, Target};
 
 mod cmsis_nn;
@@ -61,6 +62,7 @@ pub fn overlap(
         Library::Reference => reference::overlap(graph, op, input, output),
         Library::CmsisNn(core) => cmsis_nn::overlap(core, graph, op, input, output),
         Library::EspNn(chip) => esp_nn::overlap(chip, graph, op, input, output),
+        Library::Arenaplan => own::overlap(graph, op, input, output),
     };
     found.unwrap_or_else(|| {
         let bytes = |t| graph.tensor(t).bytes;

@@ -30,6 +30,7 @@ pub mod inspect;
 pub mod interference;
 pub mod lifetimes;
 pub mod model;
+mod own;
 pub mod plan;
 pub mod reorder;
 pub mod report;

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::interference::{Interference, Rules};
 use crate::lifetimes::{Lifetimes, NEVER};
+use crate::own;
 use crate::plan::Options;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
@@ -185,6 +186,8 @@ pub struct Report {
     pub is_chain: bool,
     /// Whether every operator is one whose persistent memory is known; otherwise the tails may be too small.
     pub tail_is_complete: bool,
+    /// Whether the tails are what the device takes, to the byte, rather than an estimate.
+    pub tail_is_exact: bool,
     /// A device with 32-bit pointers.
     pub arena_32: Arena,
     /// A machine with 64-bit pointers.
@@ -222,6 +225,7 @@ impl Report {
             needs: None,
             is_chain: is_chain(graph),
             tail_is_complete: true,
+            tail_is_exact: false,
             arena_32: Arena::default(),
             arena_64: Arena::default(),
             file_bytes_before: 0,
@@ -310,14 +314,28 @@ impl Report {
 
     /// Fills in what depends on the final head.
     pub(crate) fn finish(&mut self, graph: &Graph<'_>, scratch: &Scratch) {
-        let unknown = tail::tail_bytes(graph, tail::Width::Bits32).unknown_operators;
-        self.tail_is_complete = unknown.is_empty();
+        let own = scratch.library() == Library::Arenaplan;
+        let unknown = match own {
+            true => {
+                let all = graph.operators().filter(|op| !own::is_known(op));
+                all.map(|op| op.id).collect()
+            }
+            false => tail::tail_bytes(graph, tail::Width::Bits32).unknown_operators,
+        };
+        self.tail_is_complete = own || unknown.is_empty();
+        self.tail_is_exact = own;
         let names: BTreeSet<_> = unknown
             .iter()
             .map(|&op| graph.operator(op).name())
             .collect();
-        if !names.is_empty() {
-            let names: Vec<_> = names.iter().map(|name| shortened(name, 60)).collect();
+        let names: Vec<_> = names.iter().map(|name| shortened(name, 60)).collect();
+        if !names.is_empty() && own {
+            self.warnings.push(format!(
+                "arenaplan's runtime has no kernel for {}: the application has to register one, whose scratch memory is not \
+                 counted",
+                names.join(", ")
+            ));
+        } else if !names.is_empty() {
             self.warnings.push(format!(
                 "TFLM's reference kernels do not include {}: the memory that these operators' kernels ask for is not \
                  counted",
@@ -398,6 +416,9 @@ impl Report {
 
 /// The arena that a model with this head needs.
 fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64, width: tail::Width) -> Arena {
+    if scratch.library() == Library::Arenaplan {
+        return own::arena(graph, scratch, head);
+    }
     Arena {
         tail_bytes: tail::tail_bytes_with(graph, scratch, width).bytes,
         planning_bytes: room::planning_room(graph, scratch, width),

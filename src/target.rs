@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A build of TensorFlow Lite Micro's kernels. It decides what may lie over what while an operator runs, and how much
-/// scratch memory an operator asks for.
+/// A library of kernels. It decides what may lie over what while an operator runs, and how much scratch memory an operator
+/// asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Library {
@@ -14,6 +14,8 @@ pub enum Library {
     CmsisNn(Core),
     /// Espressif's ESP-NN, where `esp-tflite-micro` calls it, else the reference kernels.
     EspNn(Chip),
+    /// The kernels of `arenaplan-runtime`: no build of TFLM.
+    Arenaplan,
 }
 
 /// Which of CMSIS-NN's implementations a core gets.
@@ -39,8 +41,8 @@ pub enum Chip {
 }
 
 impl Library {
-    /// Every library that this tool knows.
-    pub const ALL: [Library; 7] = [
+    /// Every library that this tool knows, those of TensorFlow Lite Micro first.
+    pub const ALL: [Library; 8] = [
         Library::Reference,
         Library::CmsisNn(Core::Plain),
         Library::CmsisNn(Core::Dsp),
@@ -48,6 +50,7 @@ impl Library {
         Library::EspNn(Chip::Generic),
         Library::EspNn(Chip::S3),
         Library::EspNn(Chip::P4),
+        Library::Arenaplan,
     ];
 
     /// The short name: `reference`, `cmsis-nn-dsp`, `esp-nn-s3`, ...
@@ -60,6 +63,7 @@ impl Library {
             Library::EspNn(Chip::Generic) => "esp-nn-generic",
             Library::EspNn(Chip::S3) => "esp-nn-s3",
             Library::EspNn(Chip::P4) => "esp-nn-p4",
+            Library::Arenaplan => "arenaplan",
         }
     }
 }
@@ -83,11 +87,13 @@ pub enum Target {
     TflmCmsisNn(Option<Core>),
     /// ESP-NN on any chip, or on one kind of them.
     TflmEspNn(Option<Chip>),
+    /// `arenaplan-runtime`, with its own kernels.
+    Arenaplan,
 }
 
 impl Target {
     /// Every target, in the order of the documentation.
-    pub const ALL: [Target; 10] = [
+    pub const ALL: [Target; 11] = [
         Target::Tflm,
         Target::TflmReference,
         Target::TflmCmsisNn(None),
@@ -98,14 +104,16 @@ impl Target {
         Target::TflmEspNn(Some(Chip::Generic)),
         Target::TflmEspNn(Some(Chip::S3)),
         Target::TflmEspNn(Some(Chip::P4)),
+        Target::Arenaplan,
     ];
 
     /// The libraries that may be on the device. A plan must be right, and no larger than without a plan, on each of them;
     /// figures without another word are for the first one.
     pub fn libraries(self) -> &'static [Library] {
-        const ALL: [Library; 7] = Library::ALL;
+        const ALL: [Library; 8] = Library::ALL;
         match self {
-            Target::Tflm => &ALL,
+            // All but our own.
+            Target::Tflm => ALL.split_last().map_or(&[], |(_, others)| others),
             Target::TflmReference => &[Library::Reference],
             Target::TflmCmsisNn(None) => &[
                 Library::CmsisNn(Core::Dsp),
@@ -123,6 +131,7 @@ impl Target {
             Target::TflmEspNn(Some(Chip::Generic)) => &[Library::EspNn(Chip::Generic)],
             Target::TflmEspNn(Some(Chip::S3)) => &[Library::EspNn(Chip::S3)],
             Target::TflmEspNn(Some(Chip::P4)) => &[Library::EspNn(Chip::P4)],
+            Target::Arenaplan => &[Library::Arenaplan],
         }
     }
 
@@ -145,6 +154,7 @@ impl Target {
             Target::TflmEspNn(Some(Chip::Generic)) => "ESP-NN's portable kernels",
             Target::TflmEspNn(Some(Chip::S3)) => "ESP-NN kernels on an ESP32-S3",
             Target::TflmEspNn(Some(Chip::P4)) => "ESP-NN kernels on an ESP32-P4",
+            Target::Arenaplan => "arenaplan's own runtime",
         }
     }
 
@@ -161,6 +171,7 @@ impl Target {
             Target::TflmEspNn(Some(Chip::Generic)) => "tflm-esp-nn-generic",
             Target::TflmEspNn(Some(Chip::S3)) => "tflm-esp-nn-s3",
             Target::TflmEspNn(Some(Chip::P4)) => "tflm-esp-nn-p4",
+            Target::Arenaplan => "arenaplan",
         }
     }
 }

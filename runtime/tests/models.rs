@@ -2,13 +2,7 @@
 //! several invokes, so that state and control flow are seen.
 //!
 //! `cargo test -p arenaplan-runtime --test models -- lstm` runs the models whose names have that part.
-#![allow(
-    clippy::print_stdout,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
 
@@ -17,7 +11,58 @@ use std::collections::BTreeSet;
 use common::{Memory, Tolerance};
 
 /// Models whose floats may be further from TFLM's, with the reason.
-const EXCEPTIONS: &[(&str, Tolerance, &str)] = &[];
+const EXCEPTIONS: &[(&str, Tolerance, &str)] = &[(
+    "attention_float32",
+    Tolerance {
+        relative: 5e-5,
+        ..Tolerance::USUAL
+    },
+    "sums in which much cancels, of what SOFTMAX and RSQRT gave: the last bits of expf and sqrt grow",
+)];
+
+/// Models that TFLM runs and the runtime does not: what it says instead, and why.
+const LEFT_OUT: &[(&str, &str, &str)] = &[
+    (
+        "conv_int16x8",
+        "the constant tensor 2 is not aligned for its type",
+        "its biases of 64 bits are at a multiple of 4 in the file",
+    ),
+    (
+        "detection_float32",
+        "no kernel is registered for operator 1 of subgraph 0, which has the code 32",
+        "a custom operator that applications may bring",
+    ),
+    (
+        "idle_open_shape_float32",
+        "the size of tensor 1 is not known",
+        "shapes are read from the file, which leaves dimensions of this one open",
+    ),
+    (
+        "legacy_scalar_float32",
+        "invoke 0: operator 1 of subgraph 0: the shape of output 0 does not fit",
+        "a tensor of no elements that RESHAPE would have to give one",
+    ),
+    (
+        "plan_odd_header_int8",
+        "the plan has the unknown version 7",
+        "TFLM does not look at the version",
+    ),
+    (
+        "reshape_open_float32",
+        "the size of tensor 2 is not known",
+        "shapes are read from the file, which leaves a dimension of this one open",
+    ),
+    (
+        "stored_shape_float32",
+        "invoke 0: operator 1 of subgraph 0: the shape of input 0 does not fit",
+        "the file has another shape than the kernel makes",
+    ),
+    (
+        "three_levels_float32",
+        "no kernel is registered for operator 2 of subgraph 2, which has the code 140",
+        "there is no REDUCE_ALL",
+    ),
+];
 
 /// Takes what a length of 4 bytes stands before.
 fn part<'a>(left: &mut &'a [u8]) -> &'a [u8] {
@@ -41,7 +86,12 @@ fn test(name: &str, golden: &[u8]) -> Result<(), String> {
     let model = Memory::copy_of(&std::fs::read(path).map_err(|e| e.to_string())?);
     let exception = EXCEPTIONS.iter().find(|&&(which, ..)| which == name);
     let tolerance = exception.map_or(Tolerance::USUAL, |&(_, tolerance, _)| tolerance);
-    common::run_golden(&model, golden, tolerance)
+    let result = common::run_golden(&model, golden, tolerance);
+    match LEFT_OUT.iter().find(|(which, ..)| *which == name) {
+        None => result,
+        Some((_, says, _)) if result == Err((*says).to_owned()) => Ok(()),
+        Some((_, says, _)) => Err(format!("not \"{says}\" but {result:?}")),
+    }
 }
 
 fn main() {

@@ -256,6 +256,22 @@ impl Written<'_, '_> {
                     (_, None) => {}
                 }
             }
+            Event::Move {
+                input,
+                from,
+                output,
+                to,
+                bytes,
+            } => {
+                let source = self.run.inputs[input].map(|(place, _)| place + from);
+                let target = self.run.outputs[output].map(|(place, _)| place + to);
+                if let Some(source) = source {
+                    self.read(input, source, source + bytes);
+                }
+                if let Some(target) = target.filter(|_| source != target) {
+                    self.write(output, target, target + bytes);
+                }
+            }
         }
     }
 

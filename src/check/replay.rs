@@ -24,6 +24,7 @@ mod copies;
 mod element;
 mod esp_nn;
 mod moves;
+mod own;
 mod places;
 mod rows;
 #[cfg(test)]
@@ -47,6 +48,14 @@ pub(crate) enum Event {
     Write { output: usize, start: u64, end: u64 },
     /// `memcpy` of `bytes` from `from` in the input to `to` in the output.
     Copy {
+        input: usize,
+        from: u64,
+        output: usize,
+        to: u64,
+        bytes: u64,
+    },
+    /// `memmove` of the same: all is read before anything is written, and nothing happens at equal addresses.
+    Move {
         input: usize,
         from: u64,
         output: usize,
@@ -85,6 +94,7 @@ pub(crate) fn replay_within(
         Library::Reference => reference(&mut kernel),
         Library::CmsisNn(core) => cmsis_nn::run(&mut kernel, core),
         Library::EspNn(chip) => esp_nn::run(&mut kernel, chip),
+        Library::Arenaplan => own::run(&mut kernel),
     };
     let done = done.and_then(|()| kernel.finish());
     *steps -= limit - kernel.left;
@@ -97,6 +107,7 @@ pub(crate) fn is_reference(library: Library, code: Op) -> bool {
         Library::Reference => true,
         Library::CmsisNn(_) => !cmsis_nn::has(code),
         Library::EspNn(_) => !esp_nn::has(code),
+        Library::Arenaplan => false,
     }
 }
 
@@ -145,6 +156,8 @@ struct Kernel<'g, 'a, 'e> {
     written: Vec<u64>,
     /// Inputs whose reads are told by events. All others are taken to be read once more when everything is written.
     streamed: Vec<bool>,
+    /// Whether it is one of `arenaplan-runtime`.
+    is_own: bool,
 }
 
 impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
@@ -156,6 +169,7 @@ impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
             left: MAX_STEPS,
             written: vec![0; op.outputs.len()],
             streamed: vec![false; op.inputs.len()],
+            is_own: false,
         }
     }
 
@@ -177,7 +191,7 @@ impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
     /// compiler may take accesses of the two for accesses of different memory.
     fn stream(&mut self, i: usize, output: &Tensor<'_>) -> Option<()> {
         let input = self.input(i)?;
-        self.streamed[i] = may_alias(input.ty, output.ty);
+        self.streamed[i] = self.is_own || may_alias(input.ty, output.ty);
         Some(())
     }
 
@@ -211,7 +225,7 @@ impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
         Some(())
     }
 
-    /// `memcpy`.
+    /// `memcpy`, or `memmove` by the runtime's own kernels.
     fn copy(&mut self, input: usize, from: u64, output: usize, to: u64, bytes: u64) -> Option<()> {
         self.step(1)?;
         let fits = |at: u64, all: u64| at.checked_add(bytes).is_some_and(|end| end <= all);
@@ -220,12 +234,21 @@ impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
         }
         if bytes > 0 {
             self.written[output] += bytes;
-            (self.emit)(Event::Copy {
-                input,
-                from,
-                output,
-                to,
-                bytes,
+            (self.emit)(match self.is_own {
+                false => Event::Copy {
+                    input,
+                    from,
+                    output,
+                    to,
+                    bytes,
+                },
+                true => Event::Move {
+                    input,
+                    from,
+                    output,
+                    to,
+                    bytes,
+                },
             });
         }
         Some(())

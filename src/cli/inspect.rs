@@ -357,8 +357,12 @@ impl About<'_, '_> {
                 report.head_bytes,
             ),
         }
-        line("tail, estimated", arena.tail_bytes);
-        line("above it while TFLM plans", arena.planning_bytes);
+        let (tail, above) = match report.tail_is_exact {
+            true => ("tail", "above it while the runtime prepares"),
+            false => ("tail, estimated", "above it while TFLM plans"),
+        };
+        line(tail, arena.tail_bytes);
+        line(above, arena.planning_bytes);
         line("arena to reserve", arena.arena_bytes);
         if let Some(writer) = &self.writer {
             text.push_str(&format!("the stored plan: {writer}\n"));

@@ -131,7 +131,7 @@ impl ModelFigures {
             order_proved: report.order_proved,
             pointer_bits: bits.number(),
             tail_bytes: arena.tail_bytes,
-            tail_is_estimate: true,
+            tail_is_estimate: !report.tail_is_exact,
             tail_is_complete: report.tail_is_complete,
             planning_bytes: arena.planning_bytes,
             arena_bytes: arena.arena_bytes,

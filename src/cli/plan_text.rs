@@ -61,11 +61,18 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
     line(
         "tail",
         arena.tail_bytes,
-        &format!("estimate for a {}-bit device", bits.number()),
+        &match report.tail_is_exact {
+            true => "exact, on devices of any width".to_owned(),
+            false => format!("estimate for a {}-bit device", bits.number()),
+        },
     );
     let note = if arena.planning_bytes > report.head_bytes {
+        let who = match report.tail_is_exact {
+            true => "the runtime prepares the model",
+            false => "TFLM plans",
+        };
         format!(
-            "{} above the tail are needed while TFLM plans",
+            "{} above the tail are needed while {who}",
             thousands(arena.planning_bytes)
         )
     } else {
@@ -212,10 +219,13 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
         }
     }
     let mut text = format!(
-        "\n{}: {}; arena for {}-bit devices, with an estimated tail\n",
+        "\n{}: {}; {}\n",
         count(rows.len(), "model"),
         parts.join(", "),
-        bits.number()
+        match rows.iter().all(|r| r.report.tail_is_exact) {
+            true => "arena for devices of any width, with an exact tail".to_owned(),
+            false => format!("arena for {}-bit devices, with an estimated tail", bits.number()),
+        }
     );
     let special = rows.iter().filter_map(|r| r.report.needs.as_ref());
     if let Some(kernels) = special.clone().next() {

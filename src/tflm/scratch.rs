@@ -12,6 +12,7 @@ pub(crate) mod flexbuffer;
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use crate::graph::{Graph, Operator, Tensor};
+use crate::own;
 use crate::target::Library;
 use flexbuffer::Map;
 
@@ -25,6 +26,7 @@ pub fn scratch_requests(library: Library, graph: &Graph<'_>, op: &Operator<'_>) 
         Library::Reference => None,
         Library::CmsisNn(core) => cmsis_nn::requests(core, graph, op),
         Library::EspNn(chip) => esp_nn::requests(chip, graph, op),
+        Library::Arenaplan => Some(own::scratch(graph, op)),
     };
     let mut list = own.or_else(|| reference(graph, op)).unwrap_or_default();
     list.iter_mut()

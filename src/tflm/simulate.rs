@@ -1,14 +1,14 @@
 //! TFLM's planning of the head, repeated on the host.
 //!
 //! TFLM lists everything that needs a place, tensors of all subgraphs in file order and then scratch requests, takes
-//! those with an offline offset as fixed, and packs the rest around them with its greedy planner.
+//! those with an offline offset as fixed, and packs the rest around them with its greedy planner, whose code here is the one
+//! that `arenaplan-runtime` has on the device.
 
-use arenaplan_solver::{Buffer, Lifetime, Problem};
+use arenaplan_runtime::greedy::{Buffers, greedy};
 
 use crate::check::{Layout, Piece, Tag};
 use crate::error::Error;
 use crate::graph::{Graph, Storage, TensorId};
-use crate::interference::solver_error;
 use crate::lifetimes::{Lifetimes, NEVER, Span};
 use crate::scratch::{Request, Scratch};
 
@@ -109,12 +109,9 @@ pub fn simulate(
     let mut push = |bytes: u64, span: Span, fixed: Option<u64>| {
         buffers.push(Buffer {
             size: bytes.next_multiple_of(ALIGNMENT),
-            align: 1,
-            lifetime: Lifetime {
-                first: span.first,
-                last: span.last,
-            },
-            fixed,
+            span,
+            offset: fixed,
+            next: None,
         });
     };
     for tensor in &graph.tensors {
@@ -162,9 +159,21 @@ pub fn simulate(
             None,
         );
     }
-    let problem = Problem::from_lifetimes(buffers).map_err(solver_error)?;
-    let placement = arenaplan_solver::greedy(&problem).map_err(solver_error)?;
-    let (first, rest) = placement.offsets.split_at(tensors.len());
+    let all = buffers
+        .iter()
+        .try_fold(0u64, |sum, b| sum.checked_add(b.size));
+    let mut buffers = List(buffers);
+    let head = greedy(&mut buffers);
+    // Not so high that sums would have stopped at the largest number.
+    if all.is_none() || head > MAX_HEAD {
+        return Err(Error::IndexOutOfRange {
+            place: "head of the arena".into(),
+            index: i64::MAX,
+            length: MAX_HEAD as usize,
+        });
+    }
+    let offsets: Vec<u64> = buffers.0.iter().map(|b| b.offset.unwrap_or(0)).collect();
+    let (first, rest) = offsets.split_at(tensors.len());
     for (placed, &offset) in tensors.iter_mut().zip(first) {
         placed.offset = offset;
     }
@@ -172,8 +181,53 @@ pub fn simulate(
         placed.offset = offset;
     }
     Ok(Simulation {
-        head: placement.height,
+        head,
         tensors,
         scratch: requests,
     })
+}
+
+/// More than any machine has.
+const MAX_HEAD: u64 = 1 << 62;
+
+/// A buffer for the greedy planner.
+struct Buffer {
+    size: u64,
+    span: Span,
+    offset: Option<u64>,
+    next: Option<usize>,
+}
+
+struct List(Vec<Buffer>);
+
+impl Buffers for List {
+    type Bytes = u64;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn size(&self, index: usize) -> u64 {
+        self.0[index].size
+    }
+
+    fn conflict(&self, a: usize, b: usize) -> bool {
+        self.0[a].span.overlaps(self.0[b].span)
+    }
+
+    fn offset(&self, index: usize) -> Option<u64> {
+        self.0[index].offset
+    }
+
+    fn place(&mut self, index: usize, offset: u64) {
+        self.0[index].offset = Some(offset);
+    }
+
+    fn next(&self, index: usize) -> Option<usize> {
+        self.0[index].next
+    }
+
+    fn set_next(&mut self, index: usize, next: Option<usize>) {
+        self.0[index].next = next;
+    }
 }

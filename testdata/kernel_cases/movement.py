@@ -1,7 +1,7 @@
 """Operators that move elements, or name them anew."""
 import numpy as np
 
-from .builder import BOOL, F32, I8, I16, I32, I64, U8, case, each
+from .builder import BOOL, F32, I8, I16, I32, I64, LEFT_OUT, U8, case, each
 
 Q = {F32: (None, 0), I8: (0.1, -3), I16: (0.001, 0)}
 
@@ -36,6 +36,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16), "EXPAND_DIMS_{}")
+@each((I32,), "EXPAND_DIMS_{}", refused="support")
 def _(g, t):
     for axis, new in ((0, [1, 3, 2]), (1, [3, 1, 2]), (2, [3, 2, 1]), (-1, [3, 2, 1]), (-3, [1, 3, 2])):
         g.op("EXPAND_DIMS", [given(g, [3, 2], t), g.constant(np.int32(axis)) if axis % 2 else g.words(axis)],
@@ -56,6 +57,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32), "SPLIT_{}", invokes=1)
+@each((I64,), "SPLIT_{}", refused="support")
 def _(g, t):
     for shape, axis, parts in some(t, (([6], 0, 3), ([2, 4], 1, 2), ([4, 3], -2, 4), ([2, 2, 6], 2, 3), ([1, 4, 3, 2], 1, 2),
                                ([2, 3, 1, 4], -1, 1), ([2, 2, 2, 1, 2], 1, 2))):
@@ -65,6 +67,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32), "SPLIT_V_{}")
+@each((I64,), "SPLIT_V_{}", refused="support")
 def _(g, t):
     for shape, axis, sizes, words in some(t, (([6], 0, (1, 3, 2), None), ([2, 5], 1, (2, 3), (2, -1)), ([4, 3], -2, (1, 3), None),
                                       ([2, 2, 6], 2, (4, 1, 1), None), ([1, 5, 3, 2], 1, (4, 1), None),
@@ -75,6 +78,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32, I64), "PACK_{}", invokes=1)
+@each((BOOL,), "PACK_{}", refused="support")
 def _(g, t):
     for shape, axis, count in some(t, (([3], 0, 2), ([3], 1, 3), ([2, 3], -1, 2), ([2, 3], -3, 1), ([2, 1, 3], 2, 4), ([], 0, 3))):
         whole = list(shape)
@@ -83,6 +87,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32), "UNPACK_{}")
+@each((I64,), "UNPACK_{}", refused="support")
 def _(g, t):
     for shape, axis in some(t, (([3], 0), ([2, 3], 1), ([2, 3], -2), ([2, 3, 2], -1), ([2, 1, 3, 2], 1), ([3, 2, 2], 0))):
         part = [n for k, n in enumerate(shape) if k != axis % len(shape)]
@@ -92,6 +97,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32, BOOL), "SLICE_{}")
+@each((I64,), "SLICE_{}", refused="support")
 def _(g, t):
     for shape, begin, size in some(t, (([7], [2], [3]), ([7], [3], [-1]), ([4, 5], [1, 0], [2, 5]), ([4, 5], [0, 2], [-1, 3]),
                                ([2, 3, 4], [1, 1, 1], [1, 2, 3]), ([2, 3, 3, 4], [0, 1, 0, 2], [2, 1, -1, 2]),
@@ -117,6 +123,7 @@ def strided_slice(g, t, shape, begin, end, strides, begin_mask=0, end_mask=0, sh
 
 
 @each((F32, I8, I16, I32, BOOL), "STRIDED_SLICE_{}")
+@each((I64,), "STRIDED_SLICE_{}", refused="support")
 def _(g, t):
     strided_slice(g, t, [9], [1], [8], [2])
     strided_slice(g, t, [9], [-2], [-8], [-3])
@@ -147,6 +154,7 @@ def padded(shape, paddings):
 
 
 @each((F32, I8, I16, I32), "PAD_{}", invokes=1)
+@each((I64,), "PAD_{}", refused="support")
 def _(g, t):
     for k, (shape, paddings) in enumerate(some(t, PADDINGS)):
         quantized = {I8: (0.1, (-3, 127, -128)[k % 3]), I16: (0.001, 0)}.get(t, (None, 0))
@@ -155,6 +163,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16, I32), "PADV2_{}", invokes=1)
+@each((I64,), "PADV2_{}", refused="support")
 def _(g, t):
     for k, (shape, paddings) in enumerate(some(t, PADDINGS)[:5]):
         quantized = Q.get(t, (None, 0))
@@ -165,6 +174,7 @@ def _(g, t):
 
 
 @each((F32, I8), "MIRROR_PAD_{}", invokes=1)
+@each((I16,), "MIRROR_PAD_{}", refused="failed to invoke")
 def _(g, t):
     for k, (shape, paddings) in enumerate((([5], [[4, 2]]), ([3, 4], [[0, 2], [3, 0]]), ([3, 3, 2], [[1, 0], [2, 2], [0, 1]]),
                                            ([1, 3, 4, 2], [[0, 0], [1, 2], [2, 1], [0, 0]]), ([2, 2, 2, 2], [[1, 1]] * 4))):
@@ -175,6 +185,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16), "TRANSPOSE_{}", invokes=1)
+@each((I32,), "TRANSPOSE_{}", refused="support")
 def _(g, t):
     for shape, order in some(t, (([5], [0]), ([3, 4], [1, 0]), ([2, 3, 4], [2, 0, 1]), ([2, 3, 4], [0, 2, 1]), ([2, 3, 4], [1, 0, 2]),
                          ([2, 3, 2, 4], [0, 3, 1, 2]), ([2, 3, 2, 4], [3, 2, 1, 0]), ([1, 5, 1, 3], [2, 1, 0, 3]),
@@ -193,6 +204,7 @@ def gather(g, t, shape, positions, axis=0, batch=0):
 
 
 @each((F32, I8), "GATHER_{}")
+@each((I16,), "GATHER_{}", refused="support")
 def _(g, t):
     gather(g, t, [7], [3])
     gather(g, t, [7], [])
@@ -214,6 +226,7 @@ def gather_nd(g, t, shape, leading, depth):
 
 
 @each((F32, I8), "GATHER_ND_{}")
+@each((I16,), "GATHER_ND_{}", refused="support")
 def _(g, t):
     gather_nd(g, t, [7], [4], 1)
     gather_nd(g, t, [3, 4], [5], 2)
@@ -241,6 +254,7 @@ def _(g, t):
 
 
 @each((F32, I8, I32), "FILL_{}", invokes=3)
+@each((I16,), "FILL_{}", refused="support")
 def _(g, t):
     for k, shape in enumerate(some(t, ([5], [2, 3], [1, 2, 3, 2], [1]))):
         words = g.constant(np.array(shape, np.int64 if k % 2 else np.int32))
@@ -267,6 +281,7 @@ def resizes(g, name, t, flags):
 
 
 @each((F32, I8), "RESIZE_BILINEAR_{}", invokes=1)
+@each((I16,), "RESIZE_BILINEAR_{}", refused="requires float or int8")
 def _(g, t):
     resizes(g, "RESIZE_BILINEAR", t, (False, False))
 
@@ -282,6 +297,7 @@ def _(g, t):
 
 
 @each((F32, I8, I16), "RESIZE_NEAREST_NEIGHBOR_{}", invokes=1)
+@each((I32,), "RESIZE_NEAREST_NEIGHBOR_{}", refused="support")
 def _(g, t):
     resizes(g, "RESIZE_NEAREST_NEIGHBOR", t, (False, False))
 
@@ -305,20 +321,22 @@ BLOCKS = (([1, 4, 4, 1], 2), ([2, 2, 6, 3], 2), ([1, 3, 6, 2], 3), ([2, 2, 3, 2]
 
 
 @each((F32, I8), "SPACE_TO_DEPTH_{}", invokes=1)
+@each((I16,), "SPACE_TO_DEPTH_{}", refused="kTfLiteInt8")
 def _(g, t):
     for (b, h, w, c), n in BLOCKS:
         g.op("SPACE_TO_DEPTH", [given(g, [b, h, w, c], t)], [made(g, [b, h // n, w // n, c * n * n], t)], block_size=n)
 
 
 @each((F32, I8), "DEPTH_TO_SPACE_{}", invokes=1)
+@each((I16,), "DEPTH_TO_SPACE_{}", refused="kTfLiteInt8")
 def _(g, t):
     for (b, h, w, c), n in BLOCKS:
         g.op("DEPTH_TO_SPACE", [given(g, [b, h // n, w // n, c * n * n], t)], [made(g, [b, h, w, c], t)], block_size=n)
 
 
 @each((F32, I8), "SPACE_TO_BATCH_ND_{}", invokes=1)
+@each((I16,), "SPACE_TO_BATCH_ND_{}", refused="support")
 def _(g, t):
-    """TFLM has no defined value for padding unless the zero point is 0."""
     for shape, block, pads in (([1, 4, 4, 2], (2, 2), ((0, 0), (0, 0))), ([2, 4, 6, 1], (2, 3), ((0, 0), (0, 0))),
                                ([1, 3, 5, 2], (2, 2), ((1, 0), (1, 2))), ([2, 5, 4, 1], (3, 1), ((0, 1), (0, 0))),
                                ([2, 6, 3], (2,), ((0, 0),)), ([1, 5, 2], (3,), ((2, 2),))):
@@ -330,6 +348,7 @@ def _(g, t):
 
 
 @each((F32, I8), "BATCH_TO_SPACE_ND_{}", invokes=1)
+@each((I16,), "BATCH_TO_SPACE_ND_{}", refused="support")
 def _(g, t):
     for shape, block, crops in (([4, 2, 2, 2], (2, 2), ((0, 0), (0, 0))), ([12, 2, 1, 1], (2, 3), ((0, 0), (0, 0))),
                                 ([4, 3, 2, 2], (2, 2), ((1, 0), (0, 2))), ([6, 2, 3, 1], (3, 1), ((1, 2), (0, 1))),
@@ -338,3 +357,6 @@ def _(g, t):
         out = [shape[0] // int(np.prod(block)), *size, shape[-1]]
         g.op("BATCH_TO_SPACE_ND", [given(g, shape, t), g.words(*block), g.constant(np.array(crops, np.int32))],
              [made(g, out, t)], "BatchToSpaceND")
+
+
+LEFT_OUT["SPACE_TO_BATCH_ND with padding and a zero point"] = "TFLM pads with a number that it never sets"

@@ -182,6 +182,7 @@ def _(g, t):
 
 
 @each((F32, I8), "REDUCE_MAX_{}")
+@each((I16,), "REDUCE_MAX_{}", refused="support")
 def _(g, t):
     for shape, axes, keep in AXES:
         both = (None, 0) if t == F32 else (0.1, -3)
@@ -189,6 +190,7 @@ def _(g, t):
 
 
 @each((F32, I8), "REDUCE_MIN_{}")
+@each((I16,), "REDUCE_MIN_{}", refused="support")
 def _(g, t):
     for shape, axes, keep in AXES[::2]:
         both = (None, 0) if t == F32 else (0.1, -3)
@@ -296,16 +298,19 @@ def arg(g, name, t):
 
 
 @each((F32, I8), "ARG_MAX_{}", invokes=4)
+@each((I16,), "ARG_MAX_{}", refused="support")
 def _(g, t):
     arg(g, "ARG_MAX", t)
 
 
 @each((F32, I8), "ARG_MIN_{}", invokes=4)
+@each((I16,), "ARG_MIN_{}", refused="support")
 def _(g, t):
     arg(g, "ARG_MIN", t)
 
 
 @each((F32, I8), "CUMSUM_{}")
+@each((I16,), "CUMSUM_{}", refused="kTfLiteInt8")
 def _(g, t):
     k = 0
     for shape, axis in (([6], 0), ([3, 5], 1), ([3, 5], -2), ([2, 3, 4], 1), ([2, 3, 2, 5], -1), ([2, 3, 2, 5], 0)):

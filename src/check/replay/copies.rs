@@ -79,6 +79,13 @@ impl Pairs {
                 output,
                 to,
                 ..
+            }
+            | Event::Move {
+                input,
+                from,
+                output,
+                to,
+                ..
             } => self.moved(input, from, output, to),
         }
     }

@@ -135,6 +135,9 @@ fn elements(
     count: u64,
     bytes: u64,
 ) -> Option<()> {
+    if k.is_own {
+        return k.copy(input, from, output, to, count.checked_mul(bytes)?);
+    }
     for i in 0..count {
         let (from, to) = (from + i * bytes, to + i * bytes);
         k.read(input, from, from + bytes)?;
@@ -159,6 +162,37 @@ pub(super) fn pack(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
             elements(k, (i, block * part), (0, to), part / bytes, bytes)?;
         }
         first += part;
+    }
+    Some(())
+}
+
+/// Block by block, and input by input in each.
+pub(super) fn pack_by_blocks(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let parts = packed(k)?;
+    let output = k.output(0)?;
+    for i in 0..parts.inner.len() {
+        k.stream(i, output)?;
+    }
+    let mut to = 0;
+    for block in 0..parts.outer {
+        for (i, &part) in parts.inner.iter().enumerate() {
+            k.copy(i, block * part, 0, to, part)?;
+            to += part;
+        }
+    }
+    Some(())
+}
+
+/// Block by block, and output by output in each.
+pub(super) fn unpack_by_blocks(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    let parts = unpacked(k)?;
+    same_types(k, 0)?;
+    let mut from = 0;
+    for block in 0..parts.outer {
+        for (o, &part) in parts.inner.iter().enumerate() {
+            k.copy(0, from, o, block * part, part)?;
+            from += part;
+        }
     }
     Some(())
 }

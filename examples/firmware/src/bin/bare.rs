@@ -1,4 +1,6 @@
-//! Runs a planned model once and does nothing else, to see what of the runtime is linked.
+//! Runs a planned model and does nothing else, to see what of the runtime is linked.
+//!
+//! With all kernels, it calls all that the runtime offers to an application, and must have no way to panic.
 #![no_std]
 #![no_main]
 
@@ -11,17 +13,70 @@ use firmware::{ARENA, KERNELS, MODEL, board};
 #[board::entry]
 fn main() -> ! {
     let _ = black_box(run());
+    #[cfg(feature = "panics")]
+    can_panic(black_box(&[]));
     loop {}
 }
 
 fn run() -> Result<(), Error> {
     // SAFETY: called once, so that there is no other reference.
     let arena = unsafe { &mut *addr_of_mut!(ARENA) }.as_mut_slice();
-    Interpreter::new(black_box(&MODEL.0), KERNELS, arena)?.invoke()
+    let mut interpreter = Interpreter::new(black_box(&MODEL.0), KERNELS, arena)?;
+    interpreter.input::<i8>(0)?.fill(black_box(1));
+    interpreter.invoke()?;
+    black_box(interpreter.output::<i8>(0)?);
+    #[cfg(feature = "all-kernels")]
+    all(&mut interpreter)?;
+    Ok(())
 }
 
-/// Not linked unless something can panic.
+/// The rest of what an application can call.
+#[cfg(feature = "all-kernels")]
+fn all(interpreter: &mut Interpreter<'_, '_>) -> Result<(), Error> {
+    use arenaplan_runtime::{Observer, ViewMut};
+
+    struct Look;
+    impl Observer for Look {
+        fn after(&self, subgraph: u32, operator: u32, head: ViewMut<'_, u8>) {
+            black_box((subgraph, operator, head));
+        }
+    }
+
+    let any = black_box(0);
+    interpreter.set_input::<f32>(any, black_box(&[]))?;
+    interpreter.set_input::<i64>(any, black_box(&[]))?;
+    black_box(interpreter.output::<f32>(any)?);
+    black_box(interpreter.output::<u64>(any)?);
+    let session = interpreter.session();
+    black_box((session.inputs(), session.outputs()));
+    black_box((
+        session.head_bytes(),
+        session.room_bytes(),
+        session.tail_bytes(),
+    ));
+    for info in [session.input_info(any)?, session.output_info(any)?] {
+        black_box(info.quantization());
+        black_box((info.element_type, info.shape));
+    }
+    interpreter.invoke_observed(&Look)?;
+    interpreter.reset()
+}
+
+#[cfg(feature = "panics")]
+#[inline(never)]
+fn can_panic(list: &[u8]) {
+    black_box(list[black_box(0)]);
+}
+
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    loop {}
+    panic_is_linked()
+}
+
+/// In the program only if something can panic; by itself, since the handler may be inlined.
+#[inline(never)]
+fn panic_is_linked() -> ! {
+    loop {
+        black_box(());
+    }
 }

@@ -34,6 +34,16 @@ pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT8: Kernel =
     Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
         integers::<i8>(&Layer::new(node)?)
     });
+/// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of int16 alone.
+pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT16: Kernel =
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
+        integers::<i16>(&Layer::new(node)?)
+    });
+/// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of float32 alone.
+pub const UNIDIRECTIONAL_SEQUENCE_LSTM_FLOAT32: Kernel =
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
+        floats(&Layer::new(node)?)
+    });
 
 // Positions in the operator's inputs; those of the input's weights, the recurrent weights and the biases are of the input
 // gate, and the forget, cell and output gates' follow.
@@ -317,9 +327,7 @@ fn integers<T: Activation>(layer: &Layer<'_, '_>) -> Result<(), Fault> {
     let input_factor = Multiplier::new(UNIT * UNIT / cell_scale);
     let output_factor = Multiplier::new(UNIT * UNIT / f64::from(hidden.scale()?));
     let zero_point = hidden.zero_point();
-    let clip = f64::from(layer.clip) / cell_scale;
-    // As conversions in C, since it is limited before.
-    let clip = if clip > 32767.0 { 32767 } else { clip as i32 };
+    let clip = clamp(f64::from(layer.clip) / cell_scale, -32768.0, 32767.0) as i32;
     let (factor, right) = match log2(cell.scale()?) + 12 {
         left @ 0.. => (3i32.wrapping_shl(left as u32), 0),
         left => (3, left.unsigned_abs()),
@@ -359,6 +367,7 @@ fn log2(scale: f32) -> i32 {
 }
 
 fn floats(layer: &Layer<'_, '_>) -> Result<(), Fault> {
+    layer.input.expect(Type::FLOAT32)?;
     layer.cell.expect(Type::FLOAT32)?;
     let mut gates = [[View::<f32>::default(); 3]; 4];
     for (gate, views) in gates.iter_mut().enumerate() {
