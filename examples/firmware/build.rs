@@ -15,7 +15,19 @@ use arenaplan_runtime::{CODES, Code, Interpreter, Type, ops, tail_bytes};
 const DEFAULT_MODEL: &str = "../../testdata/models/dscnn_int8.tflite";
 
 /// Operators that have a kernel for int8 alone, named with `_INT8` behind it.
-const INT8: &[&str] = &[];
+const INT8: &[&str] = &[
+    "ADD",
+    "AVERAGE_POOL_2D",
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "FULLY_CONNECTED",
+    "LOGISTIC",
+    "MAX_POOL_2D",
+    "MUL",
+    "SOFTMAX",
+    "SVDF",
+    "TANH",
+];
 
 /// Target, board, flash and RAM as origin and length. The first row of a target is its usual board.
 const BOARDS: &[(&str, &str, [&str; 2], [&str; 2])] = &[

@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Shape, Tensor};
 use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
-use crate::run::{Observer, Run};
+use crate::run::{Observer, Place, Run};
 use crate::types::Type;
 
 /// A type of Rust that stands for elements of a tensor.
@@ -129,6 +129,15 @@ impl<'m, 't> Session<'m, 't> {
     /// Bytes of the tail.
     pub fn tail_bytes(&self) -> usize {
         self.tail.len()
+    }
+
+    /// Where a tensor starts in the head, in bytes, by its position in the plan; `None` if it is not there.
+    pub fn head_offset(&self, tensor: u32) -> Option<usize> {
+        let words = View::of(&*self.tail).part(0, self.sizes.words().saturating_mul(4))?;
+        match tensor < self.sizes.tensors {
+            true => Place(words.cast::<u32>()?.get(tensor as usize)).as_head(),
+            false => None,
+        }
     }
 
     /// Runs the model once.
