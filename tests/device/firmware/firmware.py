@@ -3,9 +3,10 @@
 
 Plans models, runs them on emulated microcontrollers (examples/firmware) and compares the outputs with those of the TFLM wheel.
 Without models: those of the table in `figures.csv` that are there, each on its cores, and the figures must be no worse than in
-that table; --update writes it anew. Prints a row for each: instructions are those of QEMU's count, no cycles; stack is that of
-an invoke; `firmware` is the flash of code and constants without the model, `bare` that of a program that only runs the model.
-A figure above the bar for it is marked with `!`. Ends with a summary; exit status 1 if something is wrong.
+that table; --update writes it anew. Prints a row for each: instructions are those of QEMU's count, no cycles; `stack` is that of
+an invoke; `firmware` is the flash of code and constants without the model and the table of interrupts, `bare` that of a program
+that only runs the model. A figure above the bar for it is marked with `!`. Ends with a summary; exit status 1 if something is
+wrong.
 
 Needs the packages of tests/oracle/requirements.txt; installs compilers' targets and QEMU where they are missing.
 """
@@ -130,14 +131,15 @@ class Runs:
             self.prepared[model] = plan(self.arenaplan, model, self.folder), record(model, self.folder)
         planned, golden = self.prepared[model]
         board = BOARDS[core]
+        binaries = ["firmware", "bare"] if core == "M4" else ["firmware"]
+        programs = self.toolchain.build(board, binaries, planned, golden)
         sizes = {}
-        for binary, extra in (("bare", 0), ("firmware", golden.stat().st_size)):
-            if binary == "bare" and core != "M4":
-                continue
-            program = self.toolchain.build(board, binary, planned, golden)
-            flash = sum(Elf(program).flash().values())
-            sizes[binary] = flash - planned.stat().st_size - extra
-        copy = shutil.copy(program, self.folder / f"{model.stem}-{core}")
+        for binary, program in zip(binaries, programs):
+            flash = Elf(program).flash()
+            # The table of interrupts is the board's.
+            sizes[binary] = sum(flash.values()) - flash.get(".vector_table", 0) - planned.stat().st_size
+        sizes["firmware"] -= golden.stat().st_size
+        copy = shutil.copy(programs[0], self.folder / f"{model.stem}-{core}")
         return self.pool.submit(self.finish, board, copy, sizes)
 
     @staticmethod
