@@ -24,6 +24,7 @@ pub mod check;
 pub mod compare;
 pub mod contract;
 pub mod error;
+pub mod execute;
 pub mod explain;
 pub mod graph;
 pub mod inspect;

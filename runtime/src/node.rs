@@ -319,6 +319,15 @@ impl<'a> Tensor<'a> {
         Ok(found.view())
     }
 
+    /// The bytes of elements of the type, aligned for them.
+    ///
+    /// # Errors
+    /// [`Fault::ElementType`] if they are of another one; [`Fault::NoMemory`] if they are not in memory.
+    pub fn of(&self, element_type: Type) -> Result<View<'a, u8>, Fault> {
+        self.expect(element_type)?;
+        self.bytes()
+    }
+
     /// The bytes of a constant whose elements are packed, two in a byte: INT4.
     ///
     /// # Errors

@@ -37,6 +37,10 @@ impl Place {
         Place(Self::RESOURCE + number)
     }
 
+    pub(crate) fn as_head(self) -> Option<usize> {
+        (self.0 < Self::TAIL).then_some(self.0 as usize)
+    }
+
     pub(crate) fn as_resource(self) -> Option<u32> {
         (self != Self::NONE && self.0 >= Self::RESOURCE)
             .then_some(self.0.wrapping_sub(Self::RESOURCE))

@@ -10,7 +10,8 @@ use crate::kernel::Kernel;
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Shape, Tensor};
 use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
-use crate::run::{Observer, Run};
+use crate::recording::Recording;
+use crate::run::{Observer, Place, Run};
 use crate::types::Type;
 
 /// A type of Rust that stands for elements of a tensor.
@@ -126,9 +127,22 @@ impl<'m, 't> Session<'m, 't> {
         self.room_bytes
     }
 
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
     /// Bytes of the tail.
     pub fn tail_bytes(&self) -> usize {
         self.tail.len()
+    }
+
+    /// Where a tensor starts in the head, in bytes, by its position in the plan; `None` if it is not there.
+    pub fn head_offset(&self, tensor: u32) -> Option<usize> {
+        let words = View::of(&*self.tail).part(0, self.sizes.words().saturating_mul(4))?;
+        match tensor < self.sizes.tensors {
+            true => Place(words.cast::<u32>()?.get(tensor as usize)).as_head(),
+            false => None,
+        }
     }
 
     /// Runs the model once.
@@ -333,7 +347,7 @@ impl<'m, 't> Session<'m, 't> {
     }
 
     /// As [`run`](Self::run), for what needs no head, or only parts of it.
-    fn assemble<'r>(
+    pub(crate) fn assemble<'r>(
         &'r mut self,
         head: &'r mut [u8],
         observer: Option<&'r dyn Observer>,
@@ -465,6 +479,14 @@ impl<'m, 'a> Interpreter<'m, 'a> {
     /// If the file is damaged.
     pub fn reset(&mut self) -> Result<(), Error> {
         self.session.reset()
+    }
+
+    /// As [`Session::recording`].
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn recording(&mut self) -> Result<Recording, Error> {
+        self.session.recording()
     }
 
     /// As [`Session::input`].

@@ -4,10 +4,13 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::indexing_slicing
 )]
 
 mod common;
+#[path = "common/planned.rs"]
+mod planned;
 #[path = "../../tests/common/single.rs"]
 mod single;
 
@@ -15,7 +18,8 @@ use std::ops::Range;
 
 use arenaplan_runtime::contract::{Overlap, overlap_of, scratch_of};
 use arenaplan_runtime::{Code, Contract, Kernel, ops};
-use common::Random;
+use common::{Random, stem};
+use planned::{Outcome, Planned};
 
 /// Some bytes of the output are written, after the input's `own` bytes were read for the last time; bytes in `reads`, which
 /// are all that this step or a later one reads, must still be as they were.
@@ -718,4 +722,133 @@ fn operators_of_a_file_are_looked_up_at_any_alignment() {
         assert!(overlap_of(model, &[SVDF], 1, 0, 0, 0).is_err());
         assert!(overlap_of(model, &[], 0, 0, 0, 0).is_err());
     }
+}
+
+/// Every kernel with golden data, with an input and an output in one piece of memory.
+#[test]
+fn kernels_keep_their_promises() {
+    let mut random = Random(6);
+    let mut files = Vec::new();
+    let (mut ran, mut refused) = (0, 0);
+    for path in common::models("kernels") {
+        let mut model = Planned::new(&std::fs::read(&path).unwrap());
+        let expected = model.run_plain();
+        let mut over = 0;
+        // Those of other subgraphs may run several times.
+        let main = model.ops.iter().filter(|op| op.place.0 == 0).count();
+        for op in 0..main {
+            for (offsets, allowed) in overlapping(&model, op, &mut random) {
+                match model.run(&offsets) {
+                    Outcome::Refused(error) => {
+                        let overlap = matches!(error, arenaplan_runtime::Error::PlanOverlap { .. });
+                        assert!(
+                            overlap && !allowed,
+                            "{}: operator {op}: {error}",
+                            stem(&path)
+                        );
+                        refused += 1;
+                    }
+                    found => {
+                        assert!(
+                            allowed,
+                            "{}: operator {op}: {offsets:?} is accepted",
+                            stem(&path)
+                        );
+                        assert!(
+                            found == expected,
+                            "{}: operator {op}: {offsets:?}",
+                            stem(&path)
+                        );
+                        over += 1;
+                    }
+                }
+            }
+        }
+        ran += over;
+        if over > 0 {
+            files.push(stem(&path).to_owned());
+        }
+    }
+    println!("{ran} right, {refused} refused, of {} files", files.len());
+    assert!(ran > 2000 && refused > 1000, "{ran}, {refused}");
+    for name in [
+        "ADD_int8",
+        "AVERAGE_POOL_2D_int8",
+        "CONCATENATION_int8",
+        "CONV_2D_int8",
+        "CONV_2D_int16",
+        "CONV_2D_float32",
+        "DEPTHWISE_CONV_2D_int8",
+        "FULLY_CONNECTED_int8",
+        "MAX_POOL_2D_float32",
+        "PACK_int8",
+        "QUANTIZE_",
+        "RESHAPE_",
+        "SLICE_int8",
+        "SOFTMAX_int8",
+        "SPLIT_V_",
+        "STRIDED_SLICE_int8",
+        "SVDF_int8",
+        "UNPACK_int8",
+    ] {
+        assert!(
+            files.iter().any(|file| file.starts_with(name)),
+            "{name} is not tested"
+        );
+    }
+}
+
+/// Plans in which an input and an output of the operator have bytes in common, and whether they are to be accepted.
+fn overlapping(model: &Planned, op: usize, random: &mut Random) -> Vec<(Vec<i32>, bool)> {
+    let op = &model.ops[op];
+    let mut plans = Vec::new();
+    let lone = |t: &usize| {
+        let uses = model.ops.iter().flat_map(|op| op.inputs.iter().flatten());
+        model.bytes[*t] > 0 && !model.outputs.contains(t) && uses.filter(|&u| u == t).count() == 1
+    };
+    let inputs = op.inputs.iter().enumerate();
+    let inputs = inputs.filter_map(|(i, t)| t.filter(lone).map(|t| (i, t)));
+    for (i, x) in inputs {
+        for (o, &y) in op
+            .outputs
+            .iter()
+            .enumerate()
+            .filter(|&(_, &y)| model.bytes[y] > 0)
+        {
+            let promise = model.promise(op, i, o);
+            let step = model.element[x].max(model.element[y]) as isize;
+            let (x_bytes, y_bytes) = (model.bytes[x] as isize, model.bytes[y] as isize);
+            let above = (promise.input_above_output as isize + step - 1) / step * step;
+            let below = (promise.output_above_input as isize + step - 1) / step * step;
+            let mut distances = vec![
+                above,
+                above + step,
+                above - step,
+                above / step / 2 * step,
+                -below,
+                step - below,
+                -step,
+            ];
+            distances.extend(promise.view_at);
+            for _ in 0..6 {
+                let steps = |bytes: isize| random.below((bytes / step) as usize + 1) as isize;
+                let mut steps = steps;
+                distances.push(above + step * steps((y_bytes - above).max(0)));
+                distances.push(step * (steps(x_bytes + y_bytes)) - x_bytes / step * step);
+            }
+            distances.sort_unstable();
+            distances.dedup();
+            for d in distances
+                .into_iter()
+                .filter(|&d| d > -x_bytes && d < y_bytes)
+            {
+                let mut offsets = model.slots();
+                let free = model.planned().len() + 1;
+                offsets[x] = (free * model.slot()) as i32;
+                offsets[y] = offsets[x] - d as i32;
+                plans.push((offsets, promise.allows(d)));
+            }
+        }
+    }
+    plans
 }

@@ -3,13 +3,6 @@
 //!
 //! `cargo test -p arenaplan-runtime --test golden -- ADD_int8` runs the files whose names have that part, and so does
 //! `GOLDEN=ADD_int8` in the environment.
-#![allow(
-    clippy::print_stdout,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 mod common;
 

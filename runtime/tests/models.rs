@@ -2,13 +2,7 @@
 //! several invokes, so that state and control flow are seen.
 //!
 //! `cargo test -p arenaplan-runtime --test models -- lstm` runs the models whose names have that part.
-#![allow(
-    clippy::print_stdout,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod common;
 

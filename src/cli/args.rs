@@ -30,6 +30,8 @@ pub(super) enum Command {
     Strip(StripArgs),
     /// Place the buffers of a problem in MiniMalloc's CSV form
     Solve(SolveArgs),
+    /// Run models on this machine, with the runtime that runs them on devices
+    Run(RunArgs),
     /// Plan models for several targets, step by step, and compare what each saves
     Compare(CompareArgs),
 }
@@ -253,6 +255,45 @@ pub(super) struct VerifyArgs {
     pub(super) models: ModelArgs,
     #[command(flatten)]
     pub(super) device: DeviceArgs,
+    /// Run the models as well, with and without their plans, and compare the outputs byte for byte
+    ///
+    /// With the plan, every byte that belongs to no tensor in use is spoilt before each operator.
+    #[arg(long)]
+    pub(super) run: bool,
+    /// Run them N times, which shows what they keep from one time to the next
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "run", value_parser = times)]
+    pub(super) invokes: usize,
+    /// The seed of the noise that the inputs are set to
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "run")]
+    pub(super) random: u64,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) models: ModelArgs,
+    /// Set the inputs to these arrays in NumPy's format, one file for each input, in order (models
+    /// come before this list, or after --) [default: zeros]
+    #[arg(long, value_name = "FILE.npy", num_args = 1.., conflicts_with = "random")]
+    pub(super) input: Vec<PathBuf>,
+    /// Set the inputs to noise, which this number decides, new noise for each run
+    #[arg(long, value_name = "SEED")]
+    pub(super) random: Option<u64>,
+    /// Write the outputs of the last run to DIR, as output_0.npy, output_1.npy, ...
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite files that hold something else
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Run the model N times; what it keeps from one time to the next stays
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = times)]
+    pub(super) invokes: usize,
+    /// Fail a model that needs a larger arena than this
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) arena: Option<u64>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
@@ -369,6 +410,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "not a number of seconds, like 60 or 0.5".into())
+}
+
+fn times(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err("not a number of times, from 1 on".into()),
+    }
 }
 
 fn alignment(text: &str) -> Result<u64, String> {

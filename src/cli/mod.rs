@@ -10,9 +10,11 @@ mod explain_text;
 mod inspect;
 mod json;
 mod models;
+mod npy;
 mod output;
 mod plan;
 mod plan_text;
+mod run;
 mod solve;
 mod strip;
 mod text;
@@ -66,6 +68,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Strip(args) => strip::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Run(args) => run::run(&args),
     };
     match result {
         Ok(status) => status.into(),

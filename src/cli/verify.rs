@@ -9,6 +9,7 @@ use super::models::{self, Source};
 use super::plan::{about_scratch, for_file, options};
 use super::text::{count, only_for, shown, thousands};
 use super::{Status, each, print};
+use crate::execute::{self, Difference};
 use crate::graph::Graph;
 use crate::inspect::without_plan;
 use crate::lifetimes::Lifetimes;
@@ -48,21 +49,59 @@ struct Finding {
     greedy_head_bytes: u64,
     faults: Vec<String>,
     notes: Vec<String>,
+    /// What running the model showed, where that was asked for and there is a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunFigures>,
+}
+
+/// The model with its plan beside the one without it.
+#[derive(Debug, Serialize)]
+struct RunFigures {
+    invokes: usize,
+    output_bytes: usize,
+    vary: bool,
+    equal: bool,
+    difference: Option<DifferenceFigures>,
+}
+
+/// The first element that differs.
+#[derive(Debug, Serialize)]
+struct DifferenceFigures {
+    invoke: usize,
+    output: usize,
+    element: usize,
+    count: usize,
+    planned: String,
+    unplanned: String,
+}
+
+impl DifferenceFigures {
+    fn new(difference: Difference) -> Self {
+        Self {
+            invoke: difference.invoke,
+            output: difference.output,
+            element: difference.element,
+            count: difference.count,
+            planned: difference.planned,
+            unplanned: difference.unplanned,
+        }
+    }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item {
-    Finding(Finding),
+    Finding(Box<Finding>),
     Failure(Failure),
 }
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
     let found = models::find(&args.models.models, None);
     let options = options(&args.device, &found)?;
-    let (results, mut status) = each(&found, |_, source| examine(source, &options, &args.device))?;
+    let (results, mut status) = each(&found, |_, source| examine(source, &options, args))?;
     let findings = || results.iter().flatten();
-    if findings().any(|f| matches!(f.plan, State::Wrong | State::None)) {
+    let differs = |f: &Finding| f.run.as_ref().is_some_and(|run| !run.equal);
+    if findings().any(|f| matches!(f.plan, State::Wrong | State::None) || differs(f)) {
         status = status.max(Status::No);
     }
     let text = match args.format {
@@ -75,7 +114,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
         }
         Format::Json => {
             let items = results.into_iter().map(|r| match r {
-                Ok(finding) => Item::Finding(finding),
+                Ok(finding) => Item::Finding(Box::new(finding)),
                 Err(failure) => Item::Failure(failure),
             });
             json::array(&items.collect::<Vec<_>>())?
@@ -85,7 +124,8 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::Result<Finding> {
+fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Result<Finding> {
+    let device: &DeviceArgs = &args.device;
     let bytes = source.read()?;
     let options = &for_file(options, device, &bytes);
     let graph = Graph::read(Model::parse(&bytes)?)?;
@@ -121,6 +161,10 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
     if verdict.is_right() && head.is_some_and(|h| h > unplanned.head) {
         notes.push("the head is larger than without any plan".into());
     }
+    let run = match args.run && verdict.exists() {
+        true => Some(compare(&bytes, args)?),
+        false => None,
+    };
     Ok(Finding {
         model: source.path_text(),
         plan: match (verdict.exists(), verdict.is_right()) {
@@ -137,7 +181,46 @@ fn examine(source: &Source, options: &Options, device: &DeviceArgs) -> anyhow::R
         greedy_head_bytes: unplanned.head,
         faults: verdict.faults,
         notes,
+        run,
     })
+}
+
+/// Runs the model with its plan, and without it.
+fn compare(planned: &[u8], args: &VerifyArgs) -> anyhow::Result<RunFigures> {
+    let unplanned = execute::without_plan(planned)?;
+    let comparison = execute::compare(planned, &unplanned, args.random, args.invokes)?;
+    Ok(RunFigures {
+        invokes: comparison.invokes,
+        output_bytes: comparison.output_bytes,
+        vary: comparison.vary,
+        equal: comparison.difference.is_none(),
+        difference: comparison.difference.map(DifferenceFigures::new),
+    })
+}
+
+impl RunFigures {
+    fn words(&self) -> String {
+        let runs = count(self.invokes, "time");
+        match &self.difference {
+            None if self.output_bytes == 0 => {
+                format!("run {runs}: there are no outputs to compare")
+            }
+            None if !self.vary && self.invokes > 1 => format!(
+                "run {runs}: the same outputs as without the plan, but the same each time, which says little"
+            ),
+            None => format!("run {runs}: the same outputs as without the plan"),
+            Some(difference) => format!(
+                "run {runs}: OTHER outputs than without the plan: at run {}, output {}, element {} is {} instead of {}, one of \
+                 {} that differ",
+                difference.invoke + 1,
+                difference.output,
+                thousands(difference.element as u64),
+                difference.planned,
+                difference.unplanned,
+                thousands(difference.count as u64)
+            ),
+        }
+    }
 }
 
 fn words(finding: &Finding) -> String {
@@ -167,6 +250,9 @@ fn words(finding: &Finding) -> String {
             false => only_for(kernels),
         };
         text.push_str(&format!("  {words}\n"));
+    }
+    if let Some(run) = &finding.run {
+        text.push_str(&format!("  {}\n", run.words()));
     }
     for fault in &finding.faults {
         text.push_str(&format!("  wrong: {fault}\n"));

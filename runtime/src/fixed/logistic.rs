@@ -79,3 +79,40 @@ pub fn inverse_sqrt(x: i32) -> (i32, i32) {
     }
     (root, -right)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers with 4 integer bits over their whole range.
+    fn numbers() -> impl Iterator<Item = i32> {
+        (i32::MIN + 1..=i32::MAX).step_by(104_729)
+    }
+
+    fn near(found: i32, expected: f64) {
+        let found = f64::from(found) / f64::from(1u32 << 31);
+        assert!((found - expected).abs() < 2e-7, "{found} {expected}");
+    }
+
+    #[test]
+    fn logistic_and_tanh_are_near_the_functions() {
+        for x in numbers().chain([-1, 0, 1]) {
+            let real = f64::from(x) / f64::from(1 << 27);
+            near(logistic(x), 1.0 / (1.0 + libm::exp(-real)));
+            near(tanh(x), libm::tanh(real));
+        }
+    }
+
+    #[test]
+    fn inverse_sqrt_is_near_the_function() {
+        for x in (2..1 << 20).step_by(37).chain([1 << 29, i32::MAX]) {
+            let (multiplier, shift) = inverse_sqrt(x);
+            let found = libm::ldexp(f64::from(multiplier), shift - 31);
+            let expected = 1.0 / libm::sqrt(f64::from(x));
+            assert!(
+                (found / expected - 1.0).abs() < 2e-5,
+                "{x} {found} {expected}"
+            );
+        }
+    }
+}

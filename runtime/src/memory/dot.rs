@@ -3,33 +3,48 @@
 //! A window is checked once, when it is made; after that, sums are computed from addresses. Nothing is written while they
 //! are, but local variables.
 
-use core::marker::PhantomData;
-
 #[cfg(arm_dsp)]
 #[path = "dsp.rs"]
 mod dsp;
 
-use super::View;
+use super::{View, ViewMut};
 
-/// Which elements of an input and of weights are multiplied: `rows` times `cols` runs of `len` elements in a row.
+/// How far apart runs of elements are that are multiplied: those of the input, and those of the weights.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
-    pub(crate) len: usize,
+pub(crate) struct Steps {
     /// From a row of the input to the next one.
     pub(crate) input_row: usize,
     /// From a run of the input to the next one in its row.
     pub(crate) input_col: usize,
+    /// From a row of the weights to the next one.
     pub(crate) weight_row: usize,
+    /// From a run of the weights to the next one in its row.
     pub(crate) weight_col: usize,
 }
 
-impl Reach {
+/// How many runs a window has, in rows and columns, and how many elements each of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) len: usize,
+}
+
+impl Extent {
+    /// Elements from the first to behind the last one; `None` if they are too many to count.
     fn end(&self, row: usize, col: usize) -> Option<usize> {
-        let rows = self.rows.checked_sub(1)?.checked_mul(row)?;
-        let cols = self.cols.checked_sub(1)?.checked_mul(col)?;
-        rows.checked_add(cols)?.checked_add(self.len)
+        let rows = self.rows.saturating_sub(1).checked_mul(row)?;
+        let cols = self.cols.saturating_sub(1).checked_mul(col)?;
+        let end = rows.checked_add(cols)?.checked_add(self.len)?;
+        (end <= isize::MAX as usize).then_some(end)
+    }
+
+    /// As [`end`](Self::end), of an extent that is no larger than one for which that was something.
+    #[inline(always)]
+    fn span(&self, row: usize, col: usize) -> usize {
+        let rows = self.rows.saturating_sub(1).wrapping_mul(row);
+        let cols = self.cols.saturating_sub(1).wrapping_mul(col);
+        rows.wrapping_add(cols).wrapping_add(self.len)
     }
 }
 
@@ -72,17 +87,15 @@ pub(crate) trait Factor: super::Element {
     /// input.
     ///
     /// # Safety
-    /// All that `reach` says can be read, with [`LANES`] elements for its length.
+    /// All of the window's runs can be read, with [`LANES`] elements each, or with one of the input if `spread`.
     #[inline(always)]
     unsafe fn taps(
-        input: *const Self,
-        weights: *const Self::Weight,
-        reach: &Reach,
+        window: &Runs<'_, Self>,
         (offset, spread): (i32, bool),
         sums: &mut [Self::Sum; LANES],
     ) {
         // SAFETY: as of this function.
-        unsafe { some_taps(input, weights, reach, (offset, spread, LANES), sums) }
+        unsafe { some_taps(window, (offset, spread, LANES), sums) }
     }
 }
 
@@ -96,158 +109,214 @@ pub(crate) const LANES: usize = if cfg!(target_pointer_width = "32") {
 /// As [`Factor::taps`], of the first `count` sums.
 ///
 /// # Safety
-/// All that `reach` says can be read, with `count` elements for its length.
+/// As [`Factor::taps`], with `count` elements.
 #[inline(always)]
 unsafe fn some_taps<T: Factor>(
-    mut input: *const T,
-    mut weights: *const T::Weight,
-    reach: &Reach,
+    window: &Runs<'_, T>,
     (offset, spread, count): (i32, bool, usize),
     sums: &mut [T::Sum; LANES],
 ) {
-    for _ in 0..reach.rows {
-        let (mut x, mut w) = (input, weights);
-        for _ in 0..reach.cols {
-            for (k, sum) in sums.iter_mut().take(count).enumerate() {
-                // SAFETY: within what this function was given.
-                *sum = unsafe {
-                    let x = if spread { x } else { x.add(k) };
-                    T::product(x.read(), w.add(k).read(), offset, *sum)
-                };
-            }
-            x = x.wrapping_add(reach.input_col);
-            w = w.wrapping_add(reach.weight_col);
+    window.each(|x, w| {
+        for (k, sum) in sums.iter_mut().take(count).enumerate() {
+            // SAFETY: within what this function was given.
+            *sum = unsafe {
+                let x = if spread { x } else { x.add(k) };
+                T::product(x.read(), w.add(k).read(), offset, *sum)
+            };
         }
-        input = input.wrapping_add(reach.input_row);
-        weights = weights.wrapping_add(reach.weight_row);
+    });
+}
+
+/// Where runs of the input and of weights start.
+pub(crate) struct Runs<'f, T: Factor> {
+    input: *const T,
+    weights: *const T::Weight,
+    rows: usize,
+    cols: usize,
+    steps: &'f Steps,
+}
+
+impl<T: Factor> Runs<'_, T> {
+    /// Calls `visit` with the start of each run.
+    #[inline(always)]
+    fn each(&self, mut visit: impl FnMut(*const T, *const T::Weight)) {
+        let (mut input, mut weights) = (self.input, self.weights);
+        for _ in 0..self.rows {
+            let (mut x, mut w) = (input, weights);
+            for _ in 0..self.cols {
+                visit(x, w);
+                x = x.wrapping_add(self.steps.input_col);
+                w = w.wrapping_add(self.steps.weight_col);
+            }
+            input = input.wrapping_add(self.steps.input_row);
+            weights = weights.wrapping_add(self.steps.weight_row);
+        }
+    }
+}
+
+/// An input and weights, of which windows are taken; all but their places is checked once.
+pub(crate) struct Field<'a, T: Factor> {
+    input: View<'a, T>,
+    weights: View<'a, T::Weight>,
+    steps: Steps,
+    most: Extent,
+    /// Output channels with weights of their own, `stride` apart.
+    channels: usize,
+    stride: usize,
+    /// Elements that the weights of a channel have, if the last one has no more.
+    room: usize,
+}
+
+impl<'a, T: Factor> Field<'a, T> {
+    /// Windows have no more rows, columns and elements in a run than `most`. The weights of each of `channels` output
+    /// channels are `stride` apart.
+    pub(crate) fn new(
+        input: View<'a, T>,
+        weights: View<'a, T::Weight>,
+        (channels, stride): (usize, usize),
+        most: Extent,
+        steps: Steps,
+    ) -> Option<Self> {
+        most.end(steps.input_row, steps.input_col)?;
+        most.end(steps.weight_row, steps.weight_col)?;
+        let last = channels.checked_sub(1)?.checked_mul(stride)?;
+        let room = weights.len.checked_sub(last)?;
+        Some(Self {
+            input,
+            weights,
+            steps,
+            most,
+            channels,
+            stride,
+            room,
+        })
+    }
+
+    /// The runs of a window: `start` of the input on, and `first` of each channel's weights; `len` elements of the input and
+    /// `extent.len` of the weights.
+    #[inline(always)]
+    fn runs(
+        &self,
+        (start, len): (usize, usize),
+        first: usize,
+        extent: Extent,
+    ) -> Option<Runs<'_, T>> {
+        let Extent { mut rows, cols, .. } = extent;
+        if rows == 0 || cols == 0 {
+            rows = 0;
+        } else {
+            let most = &self.most;
+            if rows > most.rows || cols > most.cols || extent.len > most.len || len > most.len {
+                return None;
+            }
+            let of_input = Extent { len, ..extent };
+            let input = of_input.span(self.steps.input_row, self.steps.input_col);
+            if start > self.input.len || input > self.input.len - start {
+                return None;
+            }
+            let weights = extent.span(self.steps.weight_row, self.steps.weight_col);
+            if first > self.room || weights > self.room - first {
+                return None;
+            }
+        }
+        Some(Runs {
+            input: self.input.start.as_ptr().wrapping_add(start),
+            weights: self.weights.start.as_ptr().wrapping_add(first),
+            rows,
+            cols,
+            steps: &self.steps,
+        })
+    }
+
+    /// The window from `start` of the input and `first` of each channel's weights on. One without rows or columns is right
+    /// anywhere: it stands for sums of nothing.
+    #[inline(always)]
+    pub(crate) fn window(
+        &self,
+        start: usize,
+        first: usize,
+        extent: Extent,
+    ) -> Option<Window<'_, T>> {
+        Some(Window {
+            runs: self.runs((start, extent.len), first, extent)?,
+            len: extent.len,
+            channels: self.channels,
+            stride: self.stride,
+        })
+    }
+
+    /// As [`window`](Self::window), with weights of their own for each element of a run: DEPTHWISE_CONV_2D. Runs of the
+    /// input have `depth` elements, and those of the weights as many times `multiplier`.
+    #[inline(always)]
+    pub(crate) fn taps(
+        &self,
+        start: usize,
+        first: usize,
+        (rows, cols): (usize, usize),
+        (depth, multiplier): (usize, usize),
+    ) -> Option<Taps<'_, T>> {
+        let len = depth.checked_mul(multiplier)?;
+        Some(Taps {
+            runs: self.runs((start, depth), first, Extent { rows, cols, len })?,
+            depth,
+            len,
+            lanes: if multiplier == 1 { len } else { multiplier },
+            spread: multiplier != 1,
+        })
     }
 }
 
 /// A window of the input, and the weights of each output channel.
-pub(crate) struct Window<'a, T: Factor> {
-    input: *const T,
-    weights: *const T::Weight,
-    stride: usize,
+pub(crate) struct Window<'f, T: Factor> {
+    runs: Runs<'f, T>,
+    len: usize,
     channels: usize,
-    reach: Reach,
-    of: PhantomData<View<'a, T>>,
+    stride: usize,
 }
 
-impl<'a, T: Factor> Window<'a, T> {
-    /// What `reach` says of `input` from `start` on, and of the weights of `channels` output channels, which are `stride`
-    /// apart, from `first` on in each. A reach without rows, columns or elements stands for sums of nothing.
+impl<T: Factor> Window<'_, T> {
+    /// The runs with the weights of the `count` channels from `channel` on, if there are such.
     #[inline(always)]
-    pub(crate) fn new(
-        (input, start): (View<'a, T>, usize),
-        (weights, first): (View<'a, T::Weight>, usize),
-        (channels, stride): (usize, usize),
-        mut reach: Reach,
-    ) -> Option<Self> {
-        if reach.rows == 0 || reach.cols == 0 || channels == 0 {
-            reach.rows = 0;
-        } else {
-            let end = reach.end(reach.input_row, reach.input_col)?;
-            if end.checked_add(start)? > input.len {
-                return None;
-            }
-            let end = reach.end(reach.weight_row, reach.weight_col)?;
-            let last = (channels - 1).checked_mul(stride)?;
-            if end.checked_add(first)?.checked_add(last)? > weights.len {
-                return None;
-            }
+    fn of(&self, channel: usize, count: usize) -> Option<Runs<'_, T>> {
+        if channel >= self.channels || count > self.channels - channel {
+            return None;
         }
-        Some(Self {
-            input: input.start.as_ptr().wrapping_add(start),
-            weights: weights.start.as_ptr().wrapping_add(first),
-            stride,
-            channels,
-            reach,
-            of: PhantomData,
+        let weights = channel.wrapping_mul(self.stride);
+        Some(Runs {
+            weights: self.runs.weights.wrapping_add(weights),
+            ..self.runs
         })
     }
 
-    /// Adds the products of the `count` channels from `channel` on to the first of the sums; `count` is at most 4.
+    /// Adds the products of the four channels from `channel` on.
     #[inline(always)]
-    pub(crate) fn add(&self, channel: usize, count: usize, offset: i32, sums: &mut [T::Sum; 4]) {
-        let Reach {
-            rows, cols, len, ..
-        } = self.reach;
-        if channel >= self.channels || count > self.channels - channel {
-            return;
+    pub(crate) fn add4(&self, channel: usize, offset: i32, sums: &mut [T::Sum; 4]) {
+        if let Some(runs) = self.of(channel, 4) {
+            let (stride, len) = (self.stride, self.len);
+            // SAFETY: `Field::runs` found that all runs lie within the views, those of the last channel's weights as well,
+            // and the channels are some of them.
+            runs.each(|x, w| unsafe { T::dot4(x, w, stride, len, offset, sums) });
         }
-        let mut weights = self.weights.wrapping_add(channel * self.stride);
-        let mut input = self.input;
-        for _ in 0..rows {
-            let (mut x, mut w) = (input, weights);
-            for _ in 0..cols {
-                // SAFETY: `new` found that all rows and columns lie within the views for each channel, and the channels
-                // are below the number that it was given.
-                unsafe {
-                    if count == 4 {
-                        T::dot4(x, w, self.stride, len, offset, sums);
-                    } else {
-                        for (k, sum) in sums.iter_mut().take(count).enumerate() {
-                            T::dot(x, w.wrapping_add(k * self.stride), len, offset, sum);
-                        }
-                    }
-                }
-                x = x.wrapping_add(self.reach.input_col);
-                w = w.wrapping_add(self.reach.weight_col);
-            }
-            input = input.wrapping_add(self.reach.input_row);
-            weights = weights.wrapping_add(self.reach.weight_row);
+    }
+
+    /// Adds the products of one channel.
+    #[inline(never)]
+    pub(crate) fn add(&self, channel: usize, offset: i32, sum: &mut T::Sum) {
+        if let Some(runs) = self.of(channel, 1) {
+            // SAFETY: as in `add4`.
+            runs.each(|x, w| unsafe { T::dot(x, w, self.len, offset, sum) });
         }
     }
 }
 
 /// A window of which each channel is multiplied with weights of its own: DEPTHWISE_CONV_2D.
-///
-/// `reach.len` is the number of output channels; the weights of one are as far apart as the runs of the input.
-pub(crate) struct Taps<'a, T: Factor> {
-    input: *const T,
-    weights: *const T::Weight,
-    /// Output channels for each input channel, at least 1.
-    multiplier: usize,
-    reach: Reach,
-    of: PhantomData<View<'a, T>>,
-}
-
-impl<'a, T: Factor> Taps<'a, T> {
-    /// What `reach` says of `input` from `start` on, whose runs have `depth` elements, and of `weights` from `first` on.
-    #[inline(always)]
-    pub(crate) fn new(
-        (input, start): (View<'a, T>, usize),
-        (weights, first): (View<'a, T::Weight>, usize),
-        (depth, multiplier): (usize, usize),
-        mut reach: Reach,
-    ) -> Option<Self> {
-        if depth.checked_mul(multiplier)? != reach.len || multiplier == 0 {
-            return None;
-        }
-        if reach.rows == 0 || reach.cols == 0 {
-            reach.rows = 0;
-        } else {
-            let of_input = Reach {
-                len: depth,
-                ..reach
-            };
-            let end = of_input.end(reach.input_row, reach.input_col)?;
-            if end.checked_add(start)? > input.len {
-                return None;
-            }
-            let end = reach.end(reach.weight_row, reach.weight_col)?;
-            if end.checked_add(first)? > weights.len {
-                return None;
-            }
-        }
-        Some(Self {
-            input: input.start.as_ptr().wrapping_add(start),
-            weights: weights.start.as_ptr().wrapping_add(first),
-            multiplier,
-            reach,
-            of: PhantomData,
-        })
-    }
+pub(crate) struct Taps<'f, T: Factor> {
+    runs: Runs<'f, T>,
+    depth: usize,
+    len: usize,
+    /// How many output channels, from a multiple of it on, are computed from one input channel, or from one each.
+    lanes: usize,
+    spread: bool,
 }
 
 impl<T: Factor> Taps<'_, T> {
@@ -262,28 +331,76 @@ impl<T: Factor> Taps<'_, T> {
         offset: i32,
         sums: &mut [T::Sum; LANES],
     ) {
-        let spread = self.multiplier != 1;
-        let channel = input_channel
-            .wrapping_mul(self.multiplier)
-            .wrapping_add(lane);
-        let len = self.reach.len;
-        let lanes = if spread { self.multiplier } else { len };
-        if input_channel >= len || channel >= len || count > len - channel || lane + count > lanes {
+        if input_channel >= self.depth || lane >= self.lanes || count > self.lanes - lane {
             return;
         }
-        let input_channel = if spread { input_channel } else { channel };
-        let input = self.input.wrapping_add(input_channel);
-        let weights = self.weights.wrapping_add(channel);
-        // SAFETY: `new` found that all rows and columns lie within the views, for each channel.
+        // Below the number of output channels.
+        let channel = input_channel.wrapping_mul(self.lanes).wrapping_add(lane);
+        let input_channel = if self.spread { input_channel } else { channel };
+        if count > self.len.saturating_sub(channel) || input_channel >= self.depth {
+            return;
+        }
+        let runs = Runs {
+            input: self.runs.input.wrapping_add(input_channel),
+            weights: self.runs.weights.wrapping_add(channel),
+            ..self.runs
+        };
+        // SAFETY: `Field::runs` found that all runs lie within the views, of each channel; an input channel is below their
+        // number, since the output channel is.
         unsafe {
             if count == LANES {
-                T::taps(input, weights, &self.reach, (offset, spread), sums);
+                T::taps(&runs, (offset, self.spread), sums);
             } else {
-                let how = (offset, spread, count);
-                some_taps(input, weights, &self.reach, how, sums);
+                some_taps(&runs, (offset, self.spread, count), sums);
             }
         }
     }
+}
+
+/// Copies a window of `input` from `start` on to where its weights are, `first` and on, and writes `padding` elsewhere.
+#[inline(never)]
+pub(crate) fn copy<T: Factor>(
+    (input, mut start): (View<'_, T>, usize),
+    (extent, steps): (Extent, &Steps),
+    (to, mut first): (ViewMut<'_, T>, usize),
+    padding: T,
+) -> Option<()> {
+    if extent
+        .rows
+        .wrapping_mul(extent.cols)
+        .wrapping_mul(extent.len)
+        != to.len
+    {
+        to.fill(padding);
+    }
+    for _ in 0..extent.rows {
+        let (mut x, mut w) = (start, first);
+        for _ in 0..extent.cols {
+            let (from, to) = (input.part(x, extent.len)?, to.part(w, extent.len)?);
+            // Few elements, for which a call would take longer.
+            let (from, to) = (from.start, to.start);
+            let mut k = 0;
+            // SAFETY: both parts have that many elements.
+            unsafe {
+                if size_of::<T>() == 1 {
+                    while extent.len - k >= 4 {
+                        let four = from.add(k).cast::<u32>().read_unaligned();
+                        to.add(k).cast::<u32>().write_unaligned(four);
+                        k += 4;
+                    }
+                }
+                while k < extent.len {
+                    to.add(k).write(from.add(k).read());
+                    k += 1;
+                }
+            }
+            x = x.wrapping_add(steps.input_col);
+            w = w.wrapping_add(steps.weight_col);
+        }
+        start = start.wrapping_add(steps.input_row);
+        first = first.wrapping_add(steps.weight_row);
+    }
+    Some(())
 }
 
 macro_rules! plain_dots {
@@ -394,14 +511,8 @@ impl Factor for i8 {
 
     #[cfg(arm_dsp)]
     #[inline(always)]
-    unsafe fn taps(
-        input: *const i8,
-        weights: *const i8,
-        reach: &Reach,
-        (offset, spread): (i32, bool),
-        sums: &mut [i32; LANES],
-    ) {
+    unsafe fn taps(window: &Runs<'_, i8>, (offset, spread): (i32, bool), sums: &mut [i32; LANES]) {
         // SAFETY: as of this function.
-        unsafe { dsp::taps(input, weights, reach, (offset, spread), sums) }
+        unsafe { dsp::taps(window, (offset, spread), sums) }
     }
 }

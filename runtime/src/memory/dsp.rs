@@ -2,7 +2,9 @@
 
 use core::arch::asm;
 
-use super::{Factor, LANES, Reach};
+#[allow(unused_imports, reason = "for the documentation")]
+use super::Factor;
+use super::{LANES, Runs};
 
 /// `offset` in both halves of a word.
 #[inline(always)]
@@ -76,55 +78,91 @@ macro_rules! multiply {
 multiply! {
     /// Both products of halves.
     both "smlad";
-    /// The product of the low halves.
-    low "smlabb";
-    /// The product of the high halves.
-    high "smlatt";
-    /// The product of the low half of `x` and the high one of `y`.
-    low_high "smlabt";
 }
 
 /// # Safety
 /// As [`Factor::dot4`].
 #[inline(always)]
 pub(super) unsafe fn dot4(
-    mut input: *const i8,
+    input: *const i8,
     weights: *const i8,
     stride: usize,
     len: usize,
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    let offsets = twice(offset);
-    let [mut a, mut b, mut c, mut d] = *sums;
-    let (mut w0, mut w1) = (weights, weights.wrapping_add(stride));
-    let (mut w2, mut w3) = (w1.wrapping_add(stride), w1.wrapping_add(2 * stride));
-    let end = input.wrapping_add(len & !3);
-    // SAFETY: as of this function; all are read from their start to before their end.
+    // SAFETY: as of this function: `len` elements are read, in words as long as there are four. r6 and r7, which no operand
+    // may be in, are as before at the end.
     unsafe {
-        while input != end {
-            let x = input.cast::<u32>().read_unaligned();
-            let (x0, x1) = (add_even(offsets, x), add_odd(offsets, x));
-            let w = w0.cast::<u32>().read_unaligned();
-            a = both(x1, odd(w), both(x0, even(w), a));
-            let w = w1.cast::<u32>().read_unaligned();
-            b = both(x1, odd(w), both(x0, even(w), b));
-            let w = w2.cast::<u32>().read_unaligned();
-            c = both(x1, odd(w), both(x0, even(w), c));
-            let w = w3.cast::<u32>().read_unaligned();
-            d = both(x1, odd(w), both(x0, even(w), d));
-            input = input.add(4);
-            (w0, w1, w2, w3) = (w0.add(4), w1.add(4), w2.add(4), w3.add(4));
-        }
-        for k in 0..len & 3 {
-            let x = input.add(k).read();
-            a = i8::product(x, w0.add(k).read(), offset, a);
-            b = i8::product(x, w1.add(k).read(), offset, b);
-            c = i8::product(x, w2.add(k).read(), offset, c);
-            d = i8::product(x, w3.add(k).read(), offset, d);
-        }
+        asm!(
+            "push {{r3, r5, r6, r7}}",
+            "bic r3, r3, #3",
+            "add r3, r0",
+            // The sums of four rows of weights; r1 and r12 are where the first two of them are.
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "add r12, r1, r2",
+            "cmp r0, r3",
+            "beq 3f",
+            "2:",
+            "ldr r7, [r0], #4",
+            "ldr r5, [r1], #4",
+            "sxtab16 r6, r4, r7",
+            "sxtab16 r7, r4, r7, ror #8",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r8, r6, lr, r8",
+            "smlad r8, r7, r5, r8",
+            "ldr r5, [r12, r2]",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r10, r6, lr, r10",
+            "smlad r10, r7, r5, r10",
+            "ldr r5, [r12, r2, lsl #1]",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r11, r6, lr, r11",
+            "smlad r11, r7, r5, r11",
+            "ldr r5, [r12], #4",
+            "sxtb16 lr, r5",
+            "sxtb16 r5, r5, ror #8",
+            "smlad r9, r6, lr, r9",
+            "smlad r9, r7, r5, r9",
+            "cmp r0, r3",
+            "bne 2b",
+            "3:",
+            "pop {{r3}}",
+            "ands r3, r3, #3",
+            "beq 5f",
+            "4:",
+            "ldrsb r7, [r0], #1",
+            "ldrsb r5, [r1], #1",
+            "add r7, r4",
+            "ldrsb r6, [r12, r2]",
+            "smlabb r8, r7, r5, r8",
+            "ldrsb r5, [r12, r2, lsl #1]",
+            "smlabb r10, r7, r6, r10",
+            "ldrsb r6, [r12], #1",
+            "smlabb r11, r7, r5, r11",
+            "smlabb r9, r7, r6, r9",
+            "subs r3, #1",
+            "bne 4b",
+            "5:",
+            "pop {{r5, r6, r7}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") stride,
+            inout("r3") len => _,
+            in("r4") twice(offset),
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            out("r12") _,
+            out("lr") _,
+        );
     }
-    *sums = [a, b, c, d];
 }
 
 /// # Safety
@@ -158,37 +196,128 @@ pub(super) unsafe fn dot(
 /// As [`Factor::taps`].
 #[inline(always)]
 pub(super) unsafe fn taps(
-    mut input: *const i8,
-    mut weights: *const i8,
-    reach: &Reach,
+    window: &Runs<'_, i8>,
     (offset, spread): (i32, bool),
     sums: &mut [i32; LANES],
 ) {
-    let offsets = twice(offset);
-    let [mut a, mut b, mut c, mut d] = *sums;
-    for _ in 0..reach.rows {
-        let (mut x, mut w) = (input, weights);
-        for _ in 0..reach.cols {
-            // SAFETY: as of this function.
-            unsafe {
-                let four = w.cast::<u32>().read_unaligned();
-                let (w0, w1) = (even(four), odd(four));
-                if spread {
-                    let x = i32::from(x.read()).wrapping_add(offset) as u32;
-                    (a, b) = (low(x, w0, a), low(x, w1, b));
-                    (c, d) = (low_high(x, w0, c), low_high(x, w1, d));
-                } else {
-                    let x = x.cast::<u32>().read_unaligned();
-                    let (x0, x1) = (add_even(offsets, x), add_odd(offsets, x));
-                    (a, b) = (low(x0, w0, a), low(x1, w1, b));
-                    (c, d) = (high(x0, w0, c), high(x1, w1, d));
-                }
-            }
-            x = x.wrapping_add(reach.input_col);
-            w = w.wrapping_add(reach.weight_col);
-        }
-        input = input.wrapping_add(reach.input_row);
-        weights = weights.wrapping_add(reach.weight_row);
+    let (mut rows, mut cols, steps) = (window.rows, window.cols, window.steps);
+    let (mut input_col, mut weight_col) = (steps.input_col, steps.weight_col);
+    if cols == 1 {
+        // A column is a row, with other steps.
+        (input_col, weight_col) = (steps.input_row, steps.weight_row);
+        (rows, cols) = (rows.min(1), rows);
     }
-    *sums = [a, b, c, d];
+    let (mut input, mut weights) = (window.input, window.weights);
+    for _ in 0..rows {
+        // SAFETY: as of this function; a window with rows has columns.
+        unsafe {
+            if spread {
+                spread_row(input, weights, (input_col, weight_col, cols), offset, sums);
+            } else {
+                row(input, weights, (input_col, weight_col, cols), offset, sums);
+            }
+        }
+        input = input.wrapping_add(steps.input_row);
+        weights = weights.wrapping_add(steps.weight_row);
+    }
+}
+
+/// `cols` taps of four channels in a row.
+///
+/// # Safety
+/// There is a tap, and four elements can be read for each of them.
+#[inline(always)]
+unsafe fn row(
+    input: *const i8,
+    weights: *const i8,
+    (input_col, weight_col, cols): (usize, usize, usize),
+    offset: i32,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function: four bytes are read of each tap. r6 and r7, which no operand may be in, are as before at
+    // the end.
+    unsafe {
+        asm!(
+            "push {{r5, r6, r7}}",
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "2:",
+            "ldr r5, [r0]",
+            "ldr r6, [r1]",
+            "sxtab16 r7, r4, r5",
+            "sxtab16 r5, r4, r5, ror #8",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r7, lr, r8",
+            "smlatt r10, r7, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlatt r11, r5, r6, r11",
+            "add r0, r2",
+            "add r1, r3",
+            "subs r12, #1",
+            "bne 2b",
+            "pop {{r5, r6, r7}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") input_col,
+            in("r3") weight_col,
+            in("r4") twice(offset),
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            inout("r12") cols => _,
+            out("lr") _,
+        );
+    }
+}
+
+/// As [`row`], with one element of the input for four channels.
+///
+/// # Safety
+/// There is a tap, and one element of the input and four weights can be read for each of them.
+#[inline(always)]
+unsafe fn spread_row(
+    input: *const i8,
+    weights: *const i8,
+    (input_col, weight_col, cols): (usize, usize, usize),
+    offset: i32,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function and in `row`.
+    unsafe {
+        asm!(
+            "push {{r5, r6}}",
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "2:",
+            "ldrsb r5, [r0]",
+            "ldr r6, [r1]",
+            "add r5, r4",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r5, lr, r8",
+            "smlabt r10, r5, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlabt r11, r5, r6, r11",
+            "add r0, r2",
+            "add r1, r3",
+            "subs r12, #1",
+            "bne 2b",
+            "pop {{r5, r6}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") input_col,
+            in("r3") weight_col,
+            in("r4") offset,
+            in("r5") sums.as_mut_ptr(),
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            inout("r12") cols => _,
+            out("lr") _,
+        );
+    }
 }

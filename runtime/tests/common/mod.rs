@@ -3,6 +3,13 @@
 
 // Each test binary uses a part of it.
 #![allow(dead_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::fmt::Write;
 use std::ops::{Deref, DerefMut};

@@ -22,7 +22,7 @@ pub const HARD_SWISH: Kernel = elementwise(Code::HARD_SWISH, hard_swish);
 pub const ELU: Kernel = elementwise(Code::ELU, elu);
 
 fn relu_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
-    let factor = Multiplier::new(pair.ratio()?.into());
+    let factor = Multiplier::new(pair.ratio()?);
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     let least = to.max(T::LEAST);
     pair.compute(|x: T| {
@@ -69,9 +69,9 @@ fn relu6(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn leaky_relu_quantized<T: Quantized>(pair: &Pair<'_>, alpha: f32) -> Result<(), Fault> {
-    let of_negative = pair.input.scale()? * alpha / pair.output.scale()?;
-    let of_negative = Multiplier::new(of_negative.into());
-    let of_positive = Multiplier::new(pair.ratio()?.into());
+    let of_negative = f64::from(pair.input.scale()?) * f64::from(alpha);
+    let of_negative = Multiplier::new(of_negative / f64::from(pair.output.scale()?));
+    let of_positive = Multiplier::new(pair.ratio()?);
     // What is negative is rounded as if it was not.
     let sign = of_negative.multiplier.signum();
     let of_negative = Multiplier {
@@ -137,8 +137,8 @@ fn prelu(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// A factor with 16 bits, and its shift to the left: `DownScaleInt32ToInt16Multiplier`.
-fn short(real: f32) -> (i32, i32) {
-    let factor = Multiplier::new(real.into());
+fn short(real: f64) -> (i32, i32) {
+    let factor = Multiplier::new(real);
     let multiplier = match factor.multiplier >= i32::MAX - (1 << 15) {
         true => i16::MAX.into(),
         false => (factor.multiplier + (1 << 15)) >> 16,
@@ -159,8 +159,8 @@ fn shift_left_16(x: i32, bits: u32) -> i32 {
 }
 
 fn hard_swish_quantized(pair: &Pair<'_>) -> Result<(), Fault> {
-    let fine = (1.0 / 128.0) * pair.input.scale()?;
-    let (output, output_shift) = short(fine / pair.output.scale()?);
+    let fine = f64::from(pair.input.scale()?) / 128.0;
+    let (output, output_shift) = short(fine / f64::from(pair.output.scale()?));
     let (reluish, reluish_shift) = short(fine / (3.0 / 32768.0));
     if output_shift > 0 {
         return Err(Fault::Quantization(pair.output.operand()));

@@ -162,7 +162,7 @@ fn power_of_two(exponent: u32) -> f64 {
 }
 
 #[inline(never)]
-fn add_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault> {
+fn sum_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault> {
     let left = sum_shift(&t.output);
     let (a, b) = (f64::from(t.a.scale()?), f64::from(t.b.scale()?));
     let twice = 2.0 * if a < b { b } else { a };
@@ -172,21 +172,9 @@ fn add_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault
     Ok((scaled, out))
 }
 
-/// As [`add_prepare`], with floats where `sub_common.cc` has them.
-#[inline(never)]
-fn sub_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault> {
-    let left = sum_shift(&t.output);
-    let (a, b) = (t.a.scale()?, t.b.scale()?);
-    let twice = 2.0 * if a < b { b } else { a };
-    let output = twice / (power_of_two(left) as f32 * t.output.scale()?);
-    let scaled = Scaled::new(t, left, [(a / twice).into(), (b / twice).into()])?;
-    let factor = below_one(output.into(), &t.output)?;
-    Ok((scaled, Out::new(factor, &t.output, fused(node)?)?))
-}
-
 fn add_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
     t.one_type()?;
-    let (scaled, out) = add_prepare(node, t)?;
+    let (scaled, out) = sum_prepare(node, t)?;
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
         out.clamp(shrink(a.wrapping_add(b), out.factor))
@@ -209,7 +197,7 @@ fn add(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn sub_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
-    let (scaled, out) = sub_prepare(node, t)?;
+    let (scaled, out) = sum_prepare(node, t)?;
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
         out.clamp(shrink(a.wrapping_sub(b), out.factor))
@@ -292,8 +280,9 @@ fn div(node: &Node<'_>) -> Result<(), Fault> {
     let t = Operands::new(node)?;
     match t.one_type()? {
         Type::INT8 => {
-            let ratio = t.a.scale()? / (t.b.scale()? * t.output.scale()?);
-            let out = Out::new(Multiplier::new(ratio.into()), &t.output, fused(node)?)?;
+            let product = f64::from(t.b.scale()?) * f64::from(t.output.scale()?);
+            let factor = Multiplier::new(f64::from(t.a.scale()?) / product);
+            let out = Out::new(factor, &t.output, fused(node)?)?;
             let (zero_a, zero_b) = (t.a.zero_point(), t.b.zero_point());
             t.compute(|a: i8, b: i8| -> i8 {
                 let a = i32::from(a).wrapping_sub(zero_a);

@@ -73,9 +73,7 @@ fn requantize(pair: &Pair<'_>) -> Result<(), Fault> {
     if !known {
         return Err(pair.output.wrong_type());
     }
-    let ratio = f64::from(pair.input.scale()?) / f64::from(pair.output.scale()?);
-    // uint8 to int8 and back has the multiplier of TFLM as well, with which it does the same.
-    let factor = Multiplier::new(ratio);
+    let factor = Multiplier::new(pair.ratio()?);
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     let (least, largest) = match pair.output.element_type() {
         Type::INT8 => (i8::LEAST, i8::LARGEST),

@@ -152,9 +152,9 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// The input's scale over the output's, as TFLM divides floats.
-    fn ratio(&self) -> Result<f32, Fault> {
-        Ok(self.input.scale()? / self.output.scale()?)
+    /// The input's scale over the output's.
+    fn ratio(&self) -> Result<f64, Fault> {
+        Ok(f64::from(self.input.scale()?) / f64::from(self.output.scale()?))
     }
 }
 

@@ -45,7 +45,7 @@ fn floats<'a>(node: &Node<'a>) -> Result<Pair<'a>, Fault> {
 
 fn abs_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
     // A factor of 1 changes nothing.
-    let factor = Multiplier::new(pair.ratio()?.into());
+    let factor = Multiplier::new(pair.ratio()?);
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     pair.compute(|x: T| {
         let scaled = factor.apply(x.into().wrapping_sub(from).wrapping_abs());
@@ -71,8 +71,8 @@ fn abs(node: &Node<'_>) -> Result<(), Fault> {
 fn rsqrt_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
     // Bits that keep the value an integer.
     const SHIFT: i32 = 20;
-    let root = libm::sqrtf(pair.input.scale()?) * pair.output.scale()?;
-    let mut factor = Multiplier::new(1.0 / f64::from(root));
+    let root = libm::sqrt(f64::from(pair.input.scale()?));
+    let mut factor = Multiplier::new(1.0 / (root * f64::from(pair.output.scale()?)));
     factor.shift = (factor.shift - SHIFT).max(-31);
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     let mut input = pair.input.read::<T>()?.iter();

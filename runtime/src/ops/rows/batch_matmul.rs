@@ -14,6 +14,15 @@ use crate::types::Type;
 /// `BATCH_MATMUL`: `[.., rows, depth]` by `[.., depth, columns]`, each of them transposed by option, with 2 to 5 dimensions
 /// of which those in front of the last two are broadcast. int8, int16 or float32.
 pub const BATCH_MATMUL: Kernel = Kernel::builtin(Code::BATCH_MATMUL, batch_matmul);
+/// [`BATCH_MATMUL`] of int8 alone.
+pub const BATCH_MATMUL_INT8: Kernel =
+    Kernel::builtin(Code::BATCH_MATMUL, |node| int8(&Matrices::new(node)?));
+/// [`BATCH_MATMUL`] of int16 alone.
+pub const BATCH_MATMUL_INT16: Kernel =
+    Kernel::builtin(Code::BATCH_MATMUL, |node| int16(&Matrices::new(node)?));
+/// [`BATCH_MATMUL`] of float32 alone.
+pub const BATCH_MATMUL_FLOAT32: Kernel =
+    Kernel::builtin(Code::BATCH_MATMUL, |node| float(&Matrices::new(node)?));
 
 const OPTION_ADJ_X: u16 = 0;
 const OPTION_ADJ_Y: u16 = 1;
@@ -146,7 +155,11 @@ impl<'a> Matrices<'a> {
         step: impl Fn(A, T, T) -> A,
         mut each: impl FnMut(usize, A),
     ) -> Option<()> {
-        const BLOCK: usize = 4;
+        const BLOCK: usize = if cfg!(target_pointer_width = "32") {
+            4
+        } else {
+            16
+        };
         let (left, right, depth) = (self.left, self.right, self.depth);
         let mut output = 0;
         let mut one = |lhs_start: usize, rhs_start: usize| {
@@ -162,23 +175,32 @@ impl<'a> Matrices<'a> {
                         continue;
                     }
                     // Neighbouring columns at once, where they lie side by side.
-                    let width = match right.outer {
-                        1 => (self.columns - column).min(BLOCK),
-                        _ => 1,
-                    };
-                    let mut sums = [zero; BLOCK];
+                    if right.outer == 1 && self.columns - column >= BLOCK {
+                        let mut sums = [zero; BLOCK];
+                        for k in 0..depth {
+                            let x = lhs.get(lhs_row + k * left.inner);
+                            let row = rhs.part(at, BLOCK)?;
+                            for (k, sum) in sums.iter_mut().enumerate() {
+                                *sum = step(*sum, x, row.get(k));
+                            }
+                            at += right.inner;
+                        }
+                        for sum in sums {
+                            each(output, sum);
+                            output += 1;
+                        }
+                        column += BLOCK;
+                        continue;
+                    }
+                    let mut sum = zero;
                     for k in 0..depth {
                         let x = lhs.get(lhs_row + k * left.inner);
-                        for (sum, y) in sums.iter_mut().zip(rhs.part(at, width)?) {
-                            *sum = step(*sum, x, y);
-                        }
+                        sum = step(sum, x, rhs.get(at));
                         at += right.inner;
                     }
-                    for sum in sums.into_iter().take(width) {
-                        each(output, sum);
-                        output += 1;
-                    }
-                    column += width;
+                    each(output, sum);
+                    output += 1;
+                    column += 1;
                 }
             }
             Some(())
@@ -201,6 +223,7 @@ impl<'a> Matrices<'a> {
 
 fn int8(matrices: &Matrices<'_>) -> Result<(), Fault> {
     let (lhs, rhs, output) = (matrices.lhs, matrices.rhs, matrices.output);
+    lhs.expect(Type::INT8)?;
     let factor = matrices.factor()?;
     let lhs_offset = lhs.zero_point().wrapping_neg();
     let rhs_offset = rhs.zero_point().wrapping_neg();
@@ -228,6 +251,7 @@ fn int8(matrices: &Matrices<'_>) -> Result<(), Fault> {
 
 fn int16(matrices: &Matrices<'_>) -> Result<(), Fault> {
     let (lhs, rhs, output) = (matrices.lhs, matrices.rhs, matrices.output);
+    lhs.expect(Type::INT16)?;
     for tensor in [&lhs, &rhs, &output] {
         if tensor.zero_point() != 0 {
             return Err(Fault::Quantization(tensor.operand()));
@@ -248,6 +272,7 @@ fn int16(matrices: &Matrices<'_>) -> Result<(), Fault> {
 
 fn float(matrices: &Matrices<'_>) -> Result<(), Fault> {
     let output = matrices.output;
+    output.expect(Type::FLOAT32)?;
     let to = output.write::<f32>()?;
     let multiplied = matrices.multiply(
         matrices.lhs.read::<f32>()?,

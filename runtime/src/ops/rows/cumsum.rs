@@ -75,15 +75,17 @@ fn accumulate<T: Element, A: Copy>(
     let reverse = options.bool(OPTION_REVERSE, false)?;
     let (from, to) = (input.read::<T>()?, output.write::<T>()?);
     let (outer, len, inner) = along(node, input)?;
+    let step = if reverse { inner.wrapping_neg() } else { inner };
     for k in 0..outer {
         for j in 0..inner {
+            let first = if reverse { len - 1 } else { 0 };
+            let mut at = (k * len + first) * inner + j;
             let mut sum = start;
-            for index in 0..len {
-                let index = if reverse { len - 1 - index } else { index };
-                let at = (k * len + index) * inner + j;
+            for _ in 0..len {
                 let before = sum;
                 sum = add(sum, from.get(at));
                 to.set(at, result(if exclusive { before } else { sum }));
+                at = at.wrapping_add(step);
             }
         }
     }

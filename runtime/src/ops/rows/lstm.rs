@@ -34,6 +34,16 @@ pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT8: Kernel =
     Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
         integers::<i8>(&Layer::new(node)?)
     });
+/// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of int16 alone.
+pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT16: Kernel =
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
+        integers::<i16>(&Layer::new(node)?)
+    });
+/// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of float32 alone.
+pub const UNIDIRECTIONAL_SEQUENCE_LSTM_FLOAT32: Kernel =
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
+        floats(&Layer::new(node)?)
+    });
 
 // Positions in the operator's inputs; those of the input's weights, the recurrent weights and the biases are of the input
 // gate, and the forget, cell and output gates' follow.
@@ -359,6 +369,7 @@ fn log2(scale: f32) -> i32 {
 }
 
 fn floats(layer: &Layer<'_, '_>) -> Result<(), Fault> {
+    layer.input.expect(Type::FLOAT32)?;
     layer.cell.expect(Type::FLOAT32)?;
     let mut gates = [[View::<f32>::default(); 3]; 4];
     for (gate, views) in gates.iter_mut().enumerate() {

@@ -102,7 +102,7 @@ fn rows_of(
 }
 
 /// The sum of `(a + a_offset) * (b + b_offset)` over as many elements as both have.
-#[inline(always)]
+#[inline(never)]
 fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
     a: View<'_, A>,
     a_offset: i32,
@@ -121,7 +121,7 @@ fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
 }
 
 /// As [`dot`], in 64 bits.
-#[inline(always)]
+#[inline(never)]
 fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(
     a: View<'_, A>,
     a_offset: i32,
@@ -140,7 +140,7 @@ fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(
 }
 
 /// `sum` and the products over as many elements as both have, added one by one.
-#[inline(always)]
+#[inline(never)]
 fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
     for k in 0..a.len().min(b.len()) {
         sum += a.get(k) * b.get(k);

@@ -13,26 +13,33 @@ use crate::node::{Node, Tensor};
 use crate::types::Type;
 
 /// `AVERAGE_POOL_2D`: `[batch, height, width, channels]` of int8, int16 or float32.
-pub const AVERAGE_POOL_2D: Kernel =
-    Kernel::builtin(Code::AVERAGE_POOL_2D, average).with_contract(Contract::Pooling);
+pub const AVERAGE_POOL_2D: Kernel = kernel(Code::AVERAGE_POOL_2D, average);
 /// [`AVERAGE_POOL_2D`] of int8 alone.
-pub const AVERAGE_POOL_2D_INT8: Kernel =
-    Kernel::builtin(Code::AVERAGE_POOL_2D, average_int8).with_contract(Contract::Pooling);
+pub const AVERAGE_POOL_2D_INT8: Kernel = kernel(Code::AVERAGE_POOL_2D, average_int8);
+/// [`AVERAGE_POOL_2D`] of int16 alone.
+pub const AVERAGE_POOL_2D_INT16: Kernel = kernel(Code::AVERAGE_POOL_2D, average_int16);
+/// [`AVERAGE_POOL_2D`] of float32 alone.
+pub const AVERAGE_POOL_2D_FLOAT32: Kernel = kernel(Code::AVERAGE_POOL_2D, average_float);
 /// `MAX_POOL_2D`: `[batch, height, width, channels]` of int8, int16 or float32.
-pub const MAX_POOL_2D: Kernel =
-    Kernel::builtin(Code::MAX_POOL_2D, max).with_contract(Contract::Pooling);
+pub const MAX_POOL_2D: Kernel = kernel(Code::MAX_POOL_2D, max);
 /// [`MAX_POOL_2D`] of int8 alone.
-pub const MAX_POOL_2D_INT8: Kernel =
-    Kernel::builtin(Code::MAX_POOL_2D, max_int8).with_contract(Contract::Pooling);
+pub const MAX_POOL_2D_INT8: Kernel = kernel(Code::MAX_POOL_2D, max_int8);
+/// [`MAX_POOL_2D`] of int16 alone.
+pub const MAX_POOL_2D_INT16: Kernel = kernel(Code::MAX_POOL_2D, max_int16);
+/// [`MAX_POOL_2D`] of float32 alone.
+pub const MAX_POOL_2D_FLOAT32: Kernel = kernel(Code::MAX_POOL_2D, max_float);
 /// `L2_POOL_2D`, the root of the mean of squares: `[batch, height, width, channels]` of float32.
-pub const L2_POOL_2D: Kernel =
-    Kernel::builtin(Code::L2_POOL_2D, l2).with_contract(Contract::Pooling);
+pub const L2_POOL_2D: Kernel = kernel(Code::L2_POOL_2D, |node| floats(node, l2_of_floats));
+
+const fn kernel(code: Code, run: fn(&Node<'_>) -> Result<(), Fault>) -> Kernel {
+    Kernel::builtin(code, run).with_contract(Contract::Pooling)
+}
 
 fn average(node: &Node<'_>) -> Result<(), Fault> {
     match node.input(0)?.element_type() {
         Type::INT8 => average_int8(node),
-        Type::INT16 => integers::<i16>(node, average_of_pixels),
-        Type::FLOAT32 => floats(node, average_of_floats),
+        Type::INT16 => average_int16(node),
+        Type::FLOAT32 => average_float(node),
         _ => Err(Fault::ElementType(Operand::Input(0))),
     }
 }
@@ -41,11 +48,19 @@ fn average_int8(node: &Node<'_>) -> Result<(), Fault> {
     integers::<i8>(node, average_of_pixels)
 }
 
+fn average_int16(node: &Node<'_>) -> Result<(), Fault> {
+    integers::<i16>(node, average_of_pixels)
+}
+
+fn average_float(node: &Node<'_>) -> Result<(), Fault> {
+    floats(node, average_of_floats)
+}
+
 fn max(node: &Node<'_>) -> Result<(), Fault> {
     match node.input(0)?.element_type() {
         Type::INT8 => max_int8(node),
-        Type::INT16 => integers::<i16>(node, max_of_pixels),
-        Type::FLOAT32 => floats(node, max_of_pixels),
+        Type::INT16 => max_int16(node),
+        Type::FLOAT32 => max_float(node),
         _ => Err(Fault::ElementType(Operand::Input(0))),
     }
 }
@@ -54,8 +69,12 @@ fn max_int8(node: &Node<'_>) -> Result<(), Fault> {
     integers::<i8>(node, max_of_pixels)
 }
 
-fn l2(node: &Node<'_>) -> Result<(), Fault> {
-    floats(node, l2_of_floats)
+fn max_int16(node: &Node<'_>) -> Result<(), Fault> {
+    integers::<i16>(node, max_of_pixels)
+}
+
+fn max_float(node: &Node<'_>) -> Result<(), Fault> {
+    floats(node, max_of_pixels)
 }
 
 /// One axis of the windows.
@@ -239,7 +258,11 @@ impl Integer for i16 {
 }
 
 /// Channels that are reduced at once, so that what they have come to stays in registers.
-const BLOCK: usize = 4;
+const BLOCK: usize = if cfg!(target_pointer_width = "32") {
+    4
+} else {
+    16
+};
 
 /// Folds a window's pixels channel by channel, and gives each result to `each`.
 #[inline(always)]
@@ -254,34 +277,38 @@ fn fold<'a, T: Number, A: Copy>(
         channels, columns, ..
     } = window;
     let mut channel = 0;
-    while channel < channels {
-        let width = (channels - channel).min(BLOCK);
+    while channels - channel >= BLOCK {
         let mut block = [zero; BLOCK];
         let mut start = window.start + channel;
         for _ in 0..window.rows {
             let mut at = start;
-            if width == BLOCK {
-                for _ in 0..columns {
-                    let pixel = from.part(at, BLOCK)?;
-                    for (k, folded) in block.iter_mut().enumerate() {
-                        *folded = step(*folded, pixel.get(k));
-                    }
-                    at += channels;
+            for _ in 0..columns {
+                let pixel = from.part(at, BLOCK)?;
+                for (k, folded) in block.iter_mut().enumerate() {
+                    *folded = step(*folded, pixel.get(k));
                 }
-            } else {
-                for _ in 0..columns {
-                    for (folded, x) in block.iter_mut().zip(from.part(at, width)?) {
-                        *folded = step(*folded, x);
-                    }
-                    at += channels;
-                }
+                at += channels;
             }
             start += window.pitch;
         }
-        for (k, folded) in block.into_iter().take(width).enumerate() {
-            each(channel + k, folded);
+        for folded in block {
+            each(channel, folded);
+            channel += 1;
         }
-        channel += width;
+    }
+    while channel < channels {
+        let mut folded = zero;
+        let mut start = window.start + channel;
+        for _ in 0..window.rows {
+            let mut at = start;
+            for _ in 0..columns {
+                folded = step(folded, from.get(at));
+                at += channels;
+            }
+            start += window.pitch;
+        }
+        each(channel, folded);
+        channel += 1;
     }
     Some(())
 }
@@ -330,17 +357,23 @@ fn average_of_pixels<T: Integer>(
     (least, largest): (i32, i32),
 ) -> Option<()> {
     let count = (window.rows * window.columns) as i32;
-    let half = count / 2;
     fold(from, window, 0, T::add, |channel, sum| {
-        let nudged = if sum > 0 {
-            sum.wrapping_add(half)
-        } else {
-            sum.wrapping_sub(half)
-        };
-        // Windows are not empty.
-        let average = nudged.checked_div(count).unwrap_or(0);
-        to.set(channel, T::narrow(clamp(average, least, largest)));
+        to.set(
+            channel,
+            T::narrow(clamp(rounded_quotient(sum, count), least, largest)),
+        );
     })
+}
+
+/// `sum / count`, half away from 0, of a count above 0.
+#[inline(never)]
+fn rounded_quotient(sum: i32, count: i32) -> i32 {
+    let half = count / 2;
+    let nudged = match sum > 0 {
+        true => sum.wrapping_add(half),
+        false => sum.wrapping_sub(half),
+    };
+    nudged.checked_div(count).unwrap_or(0)
 }
 
 fn average_of_floats(

@@ -13,12 +13,36 @@ use crate::types::Type;
 
 /// `MEAN` over axes (input 1, int32): int8, int16 or float32.
 pub const MEAN: Kernel = Kernel::builtin(Code::MEAN, |node| sum(node, true));
+/// [`MEAN`] of int8 alone.
+pub const MEAN_INT8: Kernel = Kernel::builtin(Code::MEAN, |node| sum_int8(node, true));
+/// [`MEAN`] of int16 alone.
+pub const MEAN_INT16: Kernel = Kernel::builtin(Code::MEAN, |node| sum_int16(node, true));
+/// [`MEAN`] of float32 alone.
+pub const MEAN_FLOAT32: Kernel = Kernel::builtin(Code::MEAN, |node| sum_float(node, true));
 /// `SUM` over axes (input 1, int32): int8, int16 or float32.
 pub const SUM: Kernel = Kernel::builtin(Code::SUM, |node| sum(node, false));
+/// [`SUM`] of int8 alone.
+pub const SUM_INT8: Kernel = Kernel::builtin(Code::SUM, |node| sum_int8(node, false));
+/// [`SUM`] of int16 alone.
+pub const SUM_INT16: Kernel = Kernel::builtin(Code::SUM, |node| sum_int16(node, false));
+/// [`SUM`] of float32 alone.
+pub const SUM_FLOAT32: Kernel = Kernel::builtin(Code::SUM, |node| sum_float(node, false));
 /// `REDUCE_MAX` over axes (input 1, int32): int8 or float32.
 pub const REDUCE_MAX: Kernel = Kernel::builtin(Code::REDUCE_MAX, |node| extreme(node, true));
+/// [`REDUCE_MAX`] of int8 alone.
+pub const REDUCE_MAX_INT8: Kernel =
+    Kernel::builtin(Code::REDUCE_MAX, |node| extreme_int8(node, true));
+/// [`REDUCE_MAX`] of float32 alone.
+pub const REDUCE_MAX_FLOAT32: Kernel =
+    Kernel::builtin(Code::REDUCE_MAX, |node| extreme_float(node, true));
 /// `REDUCE_MIN` over axes (input 1, int32): int8 or float32.
 pub const REDUCE_MIN: Kernel = Kernel::builtin(Code::REDUCE_MIN, |node| extreme(node, false));
+/// [`REDUCE_MIN`] of int8 alone.
+pub const REDUCE_MIN_INT8: Kernel =
+    Kernel::builtin(Code::REDUCE_MIN, |node| extreme_int8(node, false));
+/// [`REDUCE_MIN`] of float32 alone.
+pub const REDUCE_MIN_FLOAT32: Kernel =
+    Kernel::builtin(Code::REDUCE_MIN, |node| extreme_float(node, false));
 
 /// Axes that are kept, or that are reduced; neighbours are one. Outermost first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,11 +86,13 @@ impl Axes {
         last.unwrap_or(Axis { len: 1, stride: 1 })
     }
 
+    #[inline(never)]
     fn len(&self) -> usize {
         self.axes().iter().map(|axis| axis.len).product()
     }
 
     /// The element at index `index` of all that the axes span.
+    #[inline(never)]
     fn offset(&self, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in self.axes().iter().rev() {
@@ -128,7 +154,11 @@ impl Reduction {
         step: impl Fn(A, T) -> A,
         mut each: impl FnMut(usize, A),
     ) -> Option<()> {
-        const BLOCK: usize = 4;
+        const BLOCK: usize = if cfg!(target_pointer_width = "32") {
+            4
+        } else {
+            16
+        };
         let inner = self.reduced.pop();
         let outer = self.reduced.len();
         let channels = match self.kept.axes().last() {
@@ -139,30 +169,36 @@ impl Reduction {
         for kept in 0..self.kept.len() {
             let start = self.kept.offset(kept);
             let mut channel = 0;
-            while channel < channels {
-                let width = (channels - channel).min(BLOCK);
+            while channels - channel >= BLOCK {
                 let mut block = [zero; BLOCK];
                 for reduced in 0..outer {
                     let mut at = start + channel + self.reduced.offset(reduced);
                     for _ in 0..inner.len {
-                        if width == BLOCK {
-                            let elements = from.part(at, BLOCK)?;
-                            for (k, folded) in block.iter_mut().enumerate() {
-                                *folded = step(*folded, elements.get(k));
-                            }
-                        } else {
-                            for (folded, x) in block.iter_mut().zip(from.part(at, width)?) {
-                                *folded = step(*folded, x);
-                            }
+                        let elements = from.part(at, BLOCK)?;
+                        for (k, folded) in block.iter_mut().enumerate() {
+                            *folded = step(*folded, elements.get(k));
                         }
                         at += inner.stride;
                     }
                 }
-                for folded in block.into_iter().take(width) {
+                for folded in block {
                     each(output, folded);
                     output += 1;
                 }
-                channel += width;
+                channel += BLOCK;
+            }
+            while channel < channels {
+                let mut folded = zero;
+                for reduced in 0..outer {
+                    let mut at = start + channel + self.reduced.offset(reduced);
+                    for _ in 0..inner.len {
+                        folded = step(folded, from.get(at));
+                        at += inner.stride;
+                    }
+                }
+                each(output, folded);
+                output += 1;
+                channel += 1;
             }
         }
         Some(())
@@ -170,30 +206,45 @@ impl Reduction {
 }
 
 fn sum(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    output.expect(input.element_type())?;
-    match input.element_type() {
-        Type::INT8 => sum_of_integers::<i8>(node, &input, &output, mean, i8::MIN.into()),
-        Type::INT16 => sum_of_integers::<i16>(node, &input, &output, mean, i16::MIN.into()),
-        Type::FLOAT32 => sum_of_floats(node, &input, &output, mean),
+    match node.input(0)?.element_type() {
+        Type::INT8 => sum_int8(node, mean),
+        Type::INT16 => sum_int16(node, mean),
+        Type::FLOAT32 => sum_float(node, mean),
         _ => Err(Fault::ElementType(Operand::Input(0))),
     }
+}
+
+fn sum_int8(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
+    sum_of_integers::<i8>(node, mean, Type::INT8, i8::MIN.into())
+}
+
+fn sum_int16(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
+    sum_of_integers::<i16>(node, mean, Type::INT16, i16::MIN.into())
+}
+
+/// Input and output, of one type.
+#[inline(never)]
+fn pair<'a>(node: &Node<'a>, element_type: Type) -> Result<(Tensor<'a>, Tensor<'a>), Fault> {
+    let (input, output) = (node.input(0)?, node.output(0)?);
+    input.expect(element_type)?;
+    output.expect(element_type)?;
+    Ok((input, output))
 }
 
 /// Of a type whose least value is `least`.
 fn sum_of_integers<T: Number<Sum = i32> + TryFrom<i32>>(
     node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
     mean: bool,
+    element_type: Type,
     least: i32,
 ) -> Result<(), Fault> {
+    let (input, output) = pair(node, element_type)?;
     let (from, to) = (input.read::<T>()?, output.write::<T>()?);
     if from.is_empty() {
         to.fill(T::default());
         return Ok(());
     }
-    let reduction = Reduction::new(node, input, output)?;
+    let reduction = Reduction::new(node, &input, &output)?;
     let count = reduction.reduced.len() as i64;
     let mut factor = Multiplier::new(f64::from(input.scale()?) / f64::from(output.scale()?));
     if mean {
@@ -217,18 +268,14 @@ fn sum_of_integers<T: Number<Sum = i32> + TryFrom<i32>>(
     folded.ok_or(input.wrong_shape())
 }
 
-fn sum_of_floats(
-    node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
-    mean: bool,
-) -> Result<(), Fault> {
+fn sum_float(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
+    let (input, output) = pair(node, Type::FLOAT32)?;
     let (from, to) = (input.read::<f32>()?, output.write::<f32>()?);
     if from.is_empty() {
         to.fill(0.0);
         return Ok(());
     }
-    let reduction = Reduction::new(node, input, output)?;
+    let reduction = Reduction::new(node, &input, &output)?;
     let count = if mean {
         reduction.reduced.len() as f32
     } else {
@@ -239,18 +286,24 @@ fn sum_of_floats(
 }
 
 fn extreme(node: &Node<'_>, max: bool) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    output.expect(input.element_type())?;
-    match input.element_type() {
-        Type::INT8 => {
-            if input.scale()? != output.scale()? || input.zero_point() != output.zero_point() {
-                return Err(Fault::Quantization(output.operand()));
-            }
-            extreme_of(node, &input, &output, max, [i8::MAX, i8::MIN])
-        }
-        Type::FLOAT32 => extreme_of(node, &input, &output, max, [f32::MAX, f32::MIN]),
+    match node.input(0)?.element_type() {
+        Type::INT8 => extreme_int8(node, max),
+        Type::FLOAT32 => extreme_float(node, max),
         _ => Err(Fault::ElementType(Operand::Input(0))),
     }
+}
+
+fn extreme_int8(node: &Node<'_>, max: bool) -> Result<(), Fault> {
+    let (input, output) = pair(node, Type::INT8)?;
+    if input.scale()? != output.scale()? || input.zero_point() != output.zero_point() {
+        return Err(Fault::Quantization(output.operand()));
+    }
+    extreme_of(node, &input, &output, max, [i8::MAX, i8::MIN])
+}
+
+fn extreme_float(node: &Node<'_>, max: bool) -> Result<(), Fault> {
+    let (input, output) = pair(node, Type::FLOAT32)?;
+    extreme_of(node, &input, &output, max, [f32::MAX, f32::MIN])
 }
 
 fn extreme_of<T: Number>(

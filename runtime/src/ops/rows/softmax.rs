@@ -20,6 +20,12 @@ pub const SOFTMAX: Kernel =
 /// [`SOFTMAX`] of int8 to int8 alone.
 pub const SOFTMAX_INT8: Kernel =
     Kernel::builtin(Code::SOFTMAX, softmax_int8).with_contract(Contract::RowsInPlace);
+/// [`SOFTMAX`] of int16 alone.
+pub const SOFTMAX_INT16: Kernel =
+    Kernel::builtin(Code::SOFTMAX, softmax_int16).with_contract(Contract::RowsInPlace);
+/// [`SOFTMAX`] of float32 alone.
+pub const SOFTMAX_FLOAT32: Kernel =
+    Kernel::builtin(Code::SOFTMAX, softmax_float).with_contract(Contract::RowsInPlace);
 /// `LOG_SOFTMAX` along the last axis: int8 or float32.
 pub const LOG_SOFTMAX: Kernel =
     Kernel::builtin(Code::LOG_SOFTMAX, log_softmax).with_contract(Contract::RowsInPlace);
@@ -40,8 +46,8 @@ fn softmax(node: &Node<'_>) -> Result<(), Fault> {
             1.0 / 65536.0,
             0.001,
         ),
-        (Type::INT16, Type::INT16) => int16(node, &input, &output),
-        (Type::FLOAT32, Type::FLOAT32) => float(node, &input, &output),
+        (Type::INT16, Type::INT16) => softmax_int16(node),
+        (Type::FLOAT32, Type::FLOAT32) => softmax_float(node),
         _ => Err(output.wrong_type()),
     }
 }
@@ -162,8 +168,11 @@ fn int8<O: Output>(
     })
 }
 
-fn int16(node: &Node<'_>, input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(), Fault> {
+fn softmax_int16(node: &Node<'_>) -> Result<(), Fault> {
     const SCALE: f32 = 1.0 / 32768.0;
+    let (input, output) = (node.input(0)?, node.output(0)?);
+    input.expect(Type::INT16)?;
+    output.expect(Type::INT16)?;
     let right = input.zero_point() == 0 && output.zero_point() == 0;
     if !right || (output.scale()? - SCALE).abs() > 0.001 * SCALE {
         return Err(Fault::Quantization(output.operand()));
@@ -173,7 +182,7 @@ fn int16(node: &Node<'_>, input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(),
     let real = f64::from(input.scale()?) * beta / (10.0 / 65535.0);
     let multiplier = Multiplier::new(real);
     let (from, to) = (input.read::<i16>()?, output.write::<i16>()?);
-    rows_of(input, output, &mut |start, depth| {
+    rows_of(&input, &output, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         softmax_of_int16(row, to, multiplier)
     })
@@ -211,10 +220,13 @@ fn softmax_of_int16(
     Some(())
 }
 
-fn float(node: &Node<'_>, input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(), Fault> {
+fn softmax_float(node: &Node<'_>) -> Result<(), Fault> {
+    let (input, output) = (node.input(0)?, node.output(0)?);
+    input.expect(Type::FLOAT32)?;
+    output.expect(Type::FLOAT32)?;
     let beta = node.options()?.f32(0, 0.0)?;
     let (from, to) = (input.read::<f32>()?, output.write::<f32>()?);
-    rows_of(input, output, &mut |start, depth| {
+    rows_of(&input, &output, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         let max = largest(row);
         let mut sum = 0.0;

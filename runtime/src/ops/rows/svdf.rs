@@ -20,6 +20,9 @@ use crate::types::Type;
 pub const SVDF: Kernel = Kernel::builtin(Code::SVDF, svdf).with_contract(Contract::Whole);
 /// [`SVDF`] of int8 with a state of int8 or int16.
 pub const SVDF_INT8: Kernel = Kernel::builtin(Code::SVDF, svdf_int8).with_contract(Contract::Whole);
+/// [`SVDF`] of float32 alone.
+pub const SVDF_FLOAT32: Kernel =
+    Kernel::builtin(Code::SVDF, svdf_float).with_contract(Contract::Whole);
 
 fn svdf(node: &Node<'_>) -> Result<(), Fault> {
     match node.input(0)?.element_type() {

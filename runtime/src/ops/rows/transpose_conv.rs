@@ -18,7 +18,11 @@ use crate::types::Type;
 /// int8 with a bias of int32, int16 with a filter of int8 and a bias of int64 or int16, float32.
 pub const TRANSPOSE_CONV: Kernel = Kernel::builtin(Code::TRANSPOSE_CONV, transpose_conv);
 /// [`TRANSPOSE_CONV`] of int8 alone.
-pub const TRANSPOSE_CONV_INT8: Kernel = Kernel::builtin(Code::TRANSPOSE_CONV, transpose_conv_int8);
+pub const TRANSPOSE_CONV_INT8: Kernel = Kernel::builtin(Code::TRANSPOSE_CONV, int8);
+/// [`TRANSPOSE_CONV`] of int16 alone.
+pub const TRANSPOSE_CONV_INT16: Kernel = Kernel::builtin(Code::TRANSPOSE_CONV, int16);
+/// [`TRANSPOSE_CONV`] of float32 alone.
+pub const TRANSPOSE_CONV_FLOAT32: Kernel = Kernel::builtin(Code::TRANSPOSE_CONV, float);
 
 const OPTION_PADDING: u16 = 0;
 const OPTION_STRIDE_X: u16 = 1;
@@ -27,7 +31,7 @@ const OPTION_ACTIVATION: u16 = 3;
 
 fn transpose_conv(node: &Node<'_>) -> Result<(), Fault> {
     match node.input(2)?.element_type() {
-        Type::INT8 => transpose_conv_int8(node),
+        Type::INT8 => int8(node),
         Type::INT16 => int16(node),
         Type::FLOAT32 => float(node),
         _ => Err(Fault::ElementType(Operand::Input(2))),
@@ -205,7 +209,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-fn transpose_conv_int8(node: &Node<'_>) -> Result<(), Fault> {
+fn int8(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
     let (input, output) = (layer.input, layer.output);
     input.expect(Type::INT8)?;
@@ -282,6 +286,7 @@ fn int16(node: &Node<'_>) -> Result<(), Fault> {
 fn float(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
     let (input, output) = (layer.input, layer.output);
+    input.expect(Type::FLOAT32)?;
     layer.filter.expect(Type::FLOAT32)?;
     let bias = match layer.bias {
         Some(bias) => {

@@ -1,16 +1,18 @@
 //! `CONV_2D`.
 
 use crate::contract::Contract;
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{Factor, Reach, Window};
+use crate::memory::dot::{self, Extent, Factor, Field, Steps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
 
 use super::geometry::{Geometry, Spot};
-use super::scale::{FACTOR_BYTES, Scale};
-use super::{Arithmetic, Bias, Float, Int8, Int16, Operands, Uneven, channels};
+use super::scale::scratch;
+use super::{
+    Arithmetic, Float, Int8, Int16, Setup, Uneven, accumulator, channels, elements, elements_mut,
+};
 
 const SAME: Contract = Contract::Convolution { pixels: 1 };
 
@@ -36,70 +38,75 @@ fn all(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The factors of the channels, where each is used more than once.
-fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
-    let operands = Operands::of(node)?;
-    let output = operands.output.shape();
-    match Scale::needs_table(&operands) && output.product(0, 3) != Some(1) {
-        true => output
-            .dim(3)
-            .checked_mul(FACTOR_BYTES)
-            .ok_or(Fault::Scratch),
-        false => Ok(0),
+/// Reads all but what depends on the type.
+fn read<'a>(
+    node: &Node<'a>,
+    setup: &mut Setup<'a>,
+    g: &mut Geometry,
+    [data, filter, bias]: [Type; 3],
+) -> Result<(), Fault> {
+    setup.operands(node, data, filter)?;
+    g.convolution(node)?;
+    setup.bias(node, bias, g.channels)?;
+    match data {
+        Type::FLOAT32 => Ok(()),
+        _ => setup.scale.read(node, (g.channels, 0), g.activation),
     }
 }
 
-fn scale<'a>(node: &Node<'a>, operands: &Operands<'a>, g: &Geometry) -> Result<Scale<'a>, Fault> {
-    let table = node.scratch().ok();
-    Scale::of(operands, (g.channels, 0), table, g.activation)
-}
-
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, Type::INT8)?;
-    let g = Geometry::convolution(node, &operands)?;
-    let arithmetic = Int8 {
-        offset: -operands.zero_point()?,
-        bias: operands.bias(Type::INT32, g.channels)?,
-        scale: scale(node, &operands, &g)?,
-    };
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT8, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    convolve(&setup, &g, &Int8::of(&setup))
 }
 
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT16, Type::INT8)?;
-    let g = Geometry::convolution(node, &operands)?;
-    let arithmetic = Int16 {
-        offset: 0,
-        bias: Bias::of(&operands, g.channels, node.options()?.i8(6, 0)?)?,
-        scale: scale(node, &operands, &g)?,
-    };
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    let accumulator = accumulator(node, 6)?;
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT16, Type::INT8, accumulator],
+    )?;
+    convolve(&setup, &g, &Int16::of(&setup, accumulator))
 }
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    let g = Geometry::convolution(node, &operands)?;
-    let arithmetic = Float::of(&operands, g.channels, g.activation)?;
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(node, &mut setup, &mut g, [Type::FLOAT32; 3])?;
+    convolve(&setup, &g, &Float::of(&setup, g.activation)?)
 }
 
 fn int4(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, Type::INT4)?;
-    let g = Geometry::convolution(node, &operands)?;
-    let offset = -operands.zero_point()?;
-    let bias = operands.bias::<i32>(Type::INT32, g.channels)?;
-    let scale = scale(node, &operands, &g)?;
-    let weights = Uneven::of(&operands.filter, 0)?;
-    let (input, output) = (operands.input.read::<i8>()?, operands.output.write::<i8>()?);
-    let (input_row, filter_row) = (g.width.input * g.height.dilation.get(), g.width.filter);
-    let per_filter = g.height.filter * filter_row;
-    let filters = g.channels / (g.depth / g.filter_depth.max(1)).max(1);
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT4, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    let arithmetic = Int8::of(&setup);
+    let weights = Uneven {
+        weights: setup.filter,
+        packed: true,
+        zero_point: 0,
+    };
+    let (input, output) = (elements(setup.input), elements_mut::<i8>(setup.output));
+    let input_row = g.width.input.wrapping_mul(g.height.dilation.get());
+    let filter_row = g.width.filter;
+    let per_filter = g.height.filter.wrapping_mul(filter_row);
+    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
     g.each(|spot| {
         for channel in 0..g.channels {
-            let mut sum = bias.get(channel);
+            let mut sum = arithmetic.start(channel);
             let group = channel.checked_div(filters).unwrap_or(0) * g.filter_depth;
             for row in 0..spot.rows {
                 for col in 0..spot.cols {
@@ -107,14 +114,12 @@ fn int4(node: &Node<'_>) -> Result<(), Fault> {
                     let weight = (spot.row + row) * filter_row + spot.col + col;
                     let weight = (channel * per_filter + weight) * g.filter_depth;
                     let part = input.part(at * g.depth + group, g.filter_depth);
-                    let part = part.ok_or(operands.input.wrong_shape())?;
-                    sum = sum.wrapping_add(weights.dot(part, weight, offset));
+                    let part = part.unwrap_or_default();
+                    sum = sum.wrapping_add(weights.dot(part, weight, setup.offset));
                 }
             }
-            output.set(
-                spot.pixel * g.channels + channel,
-                scale.narrow(channel, sum) as i8,
-            );
+            let value = arithmetic.finish(channel, sum);
+            output.set(spot.pixel * g.channels + channel, value);
         }
         Ok(())
     })
@@ -126,139 +131,73 @@ const COPIED: usize = 128;
 /// Pixel by pixel, with four channels at a time: all of a pixel's window is read for each of them.
 ///
 /// Windows with few elements in a row are copied together first.
-#[inline(always)]
-fn convolve<A: Arithmetic>(
-    operands: &Operands<'_>,
-    g: &Geometry,
-    arithmetic: &A,
-) -> Result<(), Fault> {
-    let input: View<'_, A::Data> = operands.input.read()?;
-    let weights: View<'_, <A::Data as Factor>::Weight> = operands.filter.read()?;
-    let output: ViewMut<'_, A::Data> = operands.output.write()?;
+#[inline(never)]
+fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
+    let input: View<'_, A::Data> = elements(setup.input);
+    let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
+    let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
     let (depth, run) = (g.depth, g.filter_depth);
     // The filter's bytes were found in the file, so that these are no more.
     let weight_row = g.width.filter.wrapping_mul(run);
     let per_filter = g.height.filter.wrapping_mul(weight_row);
-    let whole = run == depth;
-    let dilation = (g.height.dilation.get(), g.width.dilation.get());
-    let joined = whole && dilation.1 == 1;
+    let joined = g.groups == 1 && g.width.dilation.get() == 1;
     let input_row = g.width.input.wrapping_mul(depth);
-    let steps = Reach {
-        rows: 0,
-        cols: 0,
-        len: run,
-        input_row: input_row.wrapping_mul(dilation.0),
-        input_col: depth.wrapping_mul(dilation.1),
+    let steps = Steps {
+        input_row: input_row.wrapping_mul(g.height.dilation.get()),
+        input_col: depth.wrapping_mul(g.width.dilation.get()),
         weight_row,
         weight_col: run,
     };
+    let most = Extent {
+        rows: g.height.filter,
+        cols: g.width.filter,
+        len: per_filter,
+    };
     let mut buffer = [0u64; COPIED / 8];
     let buffer: ViewMut<'_, A::Data> = ViewMut::of(&mut buffer).cast().unwrap_or_default();
-    let copied = size_of::<A::Data>() == 1
-        && whole
-        && g.height.filter > 1
-        && weight_row < 16
-        && per_filter <= buffer.len();
-    let wrong = operands.input.wrong_shape();
+    let bytes = size_of::<A::Data>() == 1;
+    let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
+    let copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
+    let wrong = Fault::Shape(Operand::Input(0));
+    let source = copied.map_or(input, ViewMut::view);
+    let sizes = (g.channels, per_filter);
+    let field = Field::new(source, weights, sizes, most, steps).ok_or(wrong)?;
+    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
+    let mut out = 0usize;
     g.each(|spot| {
         let Spot { rows, cols, .. } = spot;
-        let at = spot.start.wrapping_mul(depth);
-        let first = spot
-            .row
-            .wrapping_mul(weight_row)
-            .wrapping_add(spot.col.wrapping_mul(run));
-        let mut reach = Reach {
+        let mut start = spot.start.wrapping_mul(depth);
+        let first = spot.row.wrapping_mul(weight_row);
+        let mut first = first.wrapping_add(spot.col.wrapping_mul(run));
+        let mut extent = Extent {
             rows,
             cols,
-            ..steps
+            len: run,
         };
         if joined {
-            reach.len = cols.wrapping_mul(run);
-            reach.cols = 1;
-            if reach.len == reach.input_row && reach.len == weight_row {
-                reach.len = reach.len.wrapping_mul(rows);
-                reach.rows = 1;
+            extent.len = cols.wrapping_mul(run);
+            extent.cols = 1;
+            if extent.len == steps.input_row && extent.len == weight_row {
+                extent.len = extent.len.wrapping_mul(rows);
+                extent.rows = 1;
             }
         }
-        let mut out = output;
-        let from = spot.pixel.wrapping_mul(g.channels);
-        out = out
-            .part(from, g.channels)
-            .ok_or(operands.output.wrong_shape())?;
-        let write = |channel, value| out.set(channel, value);
-        if copied {
-            let len = copy(
-                input,
-                at,
-                first,
-                &reach,
-                buffer.part(0, per_filter).ok_or(wrong)?,
-                arithmetic.padding(),
-            );
-            reach = Reach {
-                rows: 1,
-                cols: 1,
-                len: per_filter,
-                ..reach
-            };
-            len.ok_or(wrong)?;
-            let window = Window::new(
-                (buffer.view(), 0),
-                (weights, 0),
-                (g.channels, per_filter),
-                reach,
-            );
-            channels(arithmetic, &window.ok_or(wrong)?, 0, g.channels, write);
-            return Ok(());
+        if let Some(to) = copied {
+            let from = (input, start);
+            dot::copy(from, (extent, &steps), (to, first), arithmetic.padding()).ok_or(wrong)?;
+            extent.len = per_filter;
+            (extent.rows, extent.cols) = (1, 1);
+            (start, first) = (0, 0);
         }
-        let groups = if whole {
-            1
-        } else {
-            depth.checked_div(run).unwrap_or(1)
-        };
-        let filters = g.channels.checked_div(groups).unwrap_or(0);
-        for group in 0..groups {
-            let start = at.wrapping_add(group.wrapping_mul(run));
-            let window = Window::new(
-                (input, start),
-                (weights, first),
-                (g.channels, per_filter),
-                reach,
-            );
-            let (from, to) = (group * filters, (group + 1) * filters);
-            channels(arithmetic, &window.ok_or(wrong)?, from, to, write);
+        let pixel = output.part(out, g.channels).ok_or(wrong)?;
+        out = out.wrapping_add(g.channels);
+        let mut from = 0;
+        for _ in 0..g.groups {
+            let window = field.window(start, first, extent).ok_or(wrong)?;
+            channels(arithmetic, &window, (from, from + filters), pixel);
+            from += filters;
+            start = start.wrapping_add(run);
         }
         Ok(())
     })
-}
-
-/// Copies a window to `to`, as the filter has it, with `padding` where there is no input.
-#[inline(never)]
-fn copy<T: Factor>(
-    input: View<'_, T>,
-    mut at: usize,
-    mut first: usize,
-    reach: &Reach,
-    to: ViewMut<'_, T>,
-    padding: T,
-) -> Option<()> {
-    if reach.rows.wrapping_mul(reach.cols).wrapping_mul(reach.len) != to.len() {
-        to.fill(padding);
-    }
-    for _ in 0..reach.rows {
-        for col in 0..reach.cols {
-            let from = input.part(
-                at.wrapping_add(col.wrapping_mul(reach.input_col)),
-                reach.len,
-            )?;
-            let place = first.wrapping_add(col.wrapping_mul(reach.weight_col));
-            let to = to.part(place, reach.len)?;
-            for (k, x) in from.iter().enumerate() {
-                to.set(k, x);
-            }
-        }
-        at = at.wrapping_add(reach.input_row);
-        first = first.wrapping_add(reach.weight_row);
-    }
-    Some(())
 }

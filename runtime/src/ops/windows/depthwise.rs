@@ -1,16 +1,16 @@
 //! `DEPTHWISE_CONV_2D`.
 
 use crate::contract::Contract;
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{Factor, LANES, Reach, Taps};
+use crate::memory::dot::{Extent, Factor, Field, LANES, Steps, Taps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
 
 use super::geometry::Geometry;
-use super::scale::{FACTOR_BYTES, Scale};
-use super::{Arithmetic, Bias, Float, Int8, Int16, Operands, Uneven};
+use super::scale::scratch;
+use super::{Arithmetic, Float, Int8, Int16, Setup, Uneven, elements, elements_mut};
 
 const SAME: Contract = Contract::Depthwise { pixels: 1 };
 
@@ -36,147 +36,138 @@ fn all(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The factors of the channels, where each is used more than once.
-fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
-    let operands = Operands::of(node)?;
-    let output = operands.output.shape();
-    match Scale::needs_table(&operands) && output.product(0, 3) != Some(1) {
-        true => output
-            .dim(3)
-            .checked_mul(FACTOR_BYTES)
-            .ok_or(Fault::Scratch),
-        false => Ok(0),
+/// Reads all but what depends on the type.
+fn read<'a>(
+    node: &Node<'a>,
+    setup: &mut Setup<'a>,
+    g: &mut Geometry,
+    [data, filter, bias]: [Type; 3],
+) -> Result<(), Fault> {
+    setup.operands(node, data, filter)?;
+    g.depthwise(node)?;
+    setup.bias(node, bias, g.channels)?;
+    match data {
+        Type::FLOAT32 => Ok(()),
+        _ => setup.scale.read(node, (g.channels, 3), g.activation),
     }
 }
 
-fn scale<'a>(node: &Node<'a>, operands: &Operands<'a>, g: &Geometry) -> Result<Scale<'a>, Fault> {
-    let table = node.scratch().ok();
-    Scale::of(operands, (g.channels, 3), table, g.activation)
-}
-
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, Type::INT8)?;
-    let g = Geometry::depthwise(node, &operands)?;
-    let arithmetic = Int8 {
-        offset: -operands.zero_point()?,
-        bias: operands.bias(Type::INT32, g.channels)?,
-        scale: scale(node, &operands, &g)?,
-    };
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT8, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    convolve(&setup, &g, &Int8::of(&setup))
 }
 
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT16, Type::INT8)?;
-    let g = Geometry::depthwise(node, &operands)?;
-    let arithmetic = Int16 {
-        offset: 0,
-        bias: Bias::Int64(operands.bias(Type::INT64, g.channels)?),
-        scale: scale(node, &operands, &g)?,
-    };
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT16, Type::INT8, Type::INT64],
+    )?;
+    convolve(&setup, &g, &Int16::of(&setup, Type::INT64))
 }
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    let g = Geometry::depthwise(node, &operands)?;
-    let arithmetic = Float::of(&operands, g.channels, g.activation)?;
-    convolve(&operands, &g, &arithmetic)
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(node, &mut setup, &mut g, [Type::FLOAT32; 3])?;
+    convolve(&setup, &g, &Float::of(&setup, g.activation)?)
 }
 
 fn int4(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, Type::INT4)?;
-    let g = Geometry::depthwise(node, &operands)?;
-    let offset = -operands.zero_point()?;
-    let bias = operands.bias::<i32>(Type::INT32, g.channels)?;
-    let scale = scale(node, &operands, &g)?;
-    let weights = Uneven::of(&operands.filter, 0)?;
-    let (input, output) = (operands.input.read::<i8>()?, operands.output.write::<i8>()?);
-    let input_row = g.width.input * g.height.dilation.get();
+    let (mut setup, mut g) = (Setup::default(), Geometry::default());
+    read(
+        node,
+        &mut setup,
+        &mut g,
+        [Type::INT8, Type::INT4, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    let arithmetic = Int8::of(&setup);
+    let weights = Uneven {
+        weights: setup.filter,
+        packed: true,
+        zero_point: 0,
+    };
+    let (input, output) = (elements(setup.input), elements_mut::<i8>(setup.output));
+    let input_row = g.width.input.wrapping_mul(g.height.dilation.get());
     let multiplier = g.channels.checked_div(g.depth).unwrap_or(0);
     g.each(|spot| {
         for channel in 0..g.channels {
-            let mut sum = bias.get(channel);
+            let mut sum = arithmetic.start(channel);
             let input_channel = channel.checked_div(multiplier).unwrap_or(0);
             for row in 0..spot.rows {
                 for col in 0..spot.cols {
                     let at = spot.start + row * input_row + col * g.width.dilation.get();
                     let weight = (spot.row + row) * g.width.filter + spot.col + col;
                     let part = input.part(at * g.depth + input_channel, 1);
-                    let part = part.ok_or(operands.input.wrong_shape())?;
-                    sum =
-                        sum.wrapping_add(weights.dot(part, weight * g.channels + channel, offset));
+                    let (part, weight) = (part.unwrap_or_default(), weight * g.channels + channel);
+                    sum = sum.wrapping_add(weights.dot(part, weight, setup.offset));
                 }
             }
-            output.set(
-                spot.pixel * g.channels + channel,
-                scale.narrow(channel, sum) as i8,
-            );
+            let value = arithmetic.finish(channel, sum);
+            output.set(spot.pixel * g.channels + channel, value);
         }
         Ok(())
     })
 }
 
 /// Pixel by pixel, with [`LANES`] channels at a time.
-#[inline(always)]
-fn convolve<A: Arithmetic>(
-    operands: &Operands<'_>,
-    g: &Geometry,
-    arithmetic: &A,
-) -> Result<(), Fault> {
-    let input: View<'_, A::Data> = operands.input.read()?;
-    let weights: View<'_, <A::Data as Factor>::Weight> = operands.filter.read()?;
-    let output: ViewMut<'_, A::Data> = operands.output.write()?;
+#[inline(never)]
+fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
+    let input: View<'_, A::Data> = elements(setup.input);
+    let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
+    let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
     let (depth, len) = (g.depth, g.channels);
     let multiplier = len.checked_div(depth).unwrap_or(0);
     let weight_row = g.width.filter.wrapping_mul(len);
     let input_row = g.width.input.wrapping_mul(depth);
-    let steps = Reach {
-        rows: 0,
-        cols: 0,
-        len,
+    let steps = Steps {
         input_row: input_row.wrapping_mul(g.height.dilation.get()),
         input_col: depth.wrapping_mul(g.width.dilation.get()),
         weight_row,
         weight_col: len,
     };
+    let most = Extent {
+        rows: g.height.filter,
+        cols: g.width.filter,
+        len,
+    };
+    let wrong = Fault::Shape(Operand::Input(0));
+    let field = Field::new(input, weights, (1, 0), most, steps).ok_or(wrong)?;
     // One run over all channels, or for each input channel over those that come from it.
     let (runs, lanes) = if multiplier == 1 {
         (1, len)
     } else {
         (depth, multiplier)
     };
-    let wrong = operands.input.wrong_shape();
+    let mut out = 0usize;
     g.each(|spot| {
-        let at = spot.start.wrapping_mul(depth);
-        let first = spot
-            .row
-            .wrapping_mul(weight_row)
-            .wrapping_add(spot.col.wrapping_mul(len));
-        let reach = Reach {
-            rows: spot.rows,
-            cols: spot.cols,
-            ..steps
-        };
-        let taps =
-            Taps::new((input, at), (weights, first), (depth, multiplier), reach).ok_or(wrong)?;
-        let out = output
-            .part(spot.pixel.wrapping_mul(len), len)
+        let start = spot.start.wrapping_mul(depth);
+        let first = spot.row.wrapping_mul(weight_row);
+        let first = first.wrapping_add(spot.col.wrapping_mul(len));
+        let extent = (spot.rows, spot.cols);
+        let taps = field
+            .taps(start, first, extent, (depth, multiplier))
             .ok_or(wrong)?;
+        let pixel = output.part(out, len).ok_or(wrong)?;
+        out = out.wrapping_add(len);
         let mut channel = 0;
         for run in 0..runs {
             let mut lane = 0;
             while lane < lanes {
                 let count = (lanes - lane).min(LANES);
-                let mut sums = [arithmetic.start(channel); LANES];
-                for (k, sum) in sums.iter_mut().take(count).enumerate() {
-                    *sum = arithmetic.start(channel + k);
-                }
-                taps.add((run, lane), count, arithmetic.offset(), &mut sums);
-                for (k, sum) in sums.into_iter().take(count).enumerate() {
-                    out.set(channel + k, arithmetic.finish(channel + k, sum));
+                if count == LANES {
+                    whole(arithmetic, &taps, (run, lane), channel, pixel);
+                } else {
+                    part(arithmetic, &taps, (run, lane), (channel, count), pixel);
                 }
                 lane += count;
                 channel += count;
@@ -184,4 +175,39 @@ fn convolve<A: Arithmetic>(
         }
         Ok(())
     })
+}
+
+/// [`LANES`] output channels from `channel` on.
+#[inline(never)]
+fn whole<A: Arithmetic>(
+    arithmetic: &A,
+    taps: &Taps<'_, A::Data>,
+    lane: (usize, usize),
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums = [arithmetic.start(channel); LANES];
+    for (k, sums) in sums.as_chunks_mut().0.iter_mut().enumerate() {
+        *sums = arithmetic.start4(channel + 4 * k);
+    }
+    taps.add(lane, LANES, arithmetic.offset(), &mut sums);
+    for (k, sums) in sums.as_chunks().0.iter().enumerate() {
+        arithmetic.finish4(channel + 4 * k, sums, out);
+    }
+}
+
+/// Fewer output channels, `count`.
+#[inline(never)]
+fn part<A: Arithmetic>(
+    arithmetic: &A,
+    taps: &Taps<'_, A::Data>,
+    lane: (usize, usize),
+    (channel, count): (usize, usize),
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums: [_; LANES] = core::array::from_fn(|k| arithmetic.start(channel + k));
+    taps.add(lane, count, arithmetic.offset(), &mut sums);
+    for (k, sum) in sums.into_iter().take(count).enumerate() {
+        out.set(channel + k, arithmetic.finish(channel + k, sum));
+    }
 }

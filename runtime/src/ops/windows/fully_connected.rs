@@ -1,16 +1,17 @@
 //! `FULLY_CONNECTED`.
 
 use crate::contract::Contract;
-use crate::error::Fault;
-use crate::fixed::Multiplier;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::dot::{Factor, Reach, Window};
+use crate::memory::dot::{Extent, Factor, Field, Steps};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
 use crate::types::Type;
 
-use super::scale::{FACTOR_BYTES, Scale};
-use super::{Arithmetic, Bias, Float, Int8, Int16, Operands, Uneven, channels};
+use super::scale::scratch;
+use super::{
+    Arithmetic, Float, Int8, Int16, Setup, Uneven, accumulator, channels, elements, elements_mut,
+};
 
 /// `FULLY_CONNECTED`: filter `[.., c, k]`, output `[.., c]`, an input of `k` elements for each of the output's rows, bias
 /// `[c]` or none.
@@ -38,22 +39,8 @@ fn all(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The factors of the channels, where each is used more than once.
-fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
-    let operands = Operands::of(node)?;
-    let output = operands.output.shape();
-    let rows = output.product(0, output.rank().saturating_sub(1));
-    match Scale::needs_table(&operands) && rows != Some(1) {
-        true => output
-            .dim_from_end(0)
-            .checked_mul(FACTOR_BYTES)
-            .ok_or(Fault::Scratch),
-        false => Ok(0),
-    }
-}
-
-/// Rows, elements of a row, and outputs of a row.
-#[derive(Clone, Copy)]
+/// Rows, elements of a row, and outputs of a row. Filled in place, since stacks are small.
+#[derive(Default)]
 struct Sizes {
     rows: usize,
     depth: usize,
@@ -63,122 +50,132 @@ struct Sizes {
 
 impl Sizes {
     #[inline(never)]
-    fn of(node: &Node<'_>, operands: &Operands<'_>) -> Result<Self, Fault> {
-        let (filter, output) = (operands.filter.shape(), operands.output.shape());
+    fn read(&mut self, node: &Node<'_>) -> Result<(), Fault> {
+        let filter = node.input(1)?.shape();
         if filter.rank() < 2 {
-            return Err(operands.filter.wrong_shape());
+            return Err(Fault::Shape(Operand::Input(1)));
         }
-        let (depth, filters) = (filter.dim_from_end(0), filter.dim_from_end(1));
-        let channels = output.dim_from_end(0);
+        let filters = filter.dim_from_end(1);
+        self.depth = filter.dim_from_end(0);
+        let output = node.output(0)?.shape();
+        self.channels = output.dim_from_end(0);
         let rows = output.product(0, output.rank().saturating_sub(1));
-        let rows = rows.ok_or(operands.output.wrong_shape())?;
-        if output.rank() == 0 || channels > filters {
-            return Err(operands.output.wrong_shape());
+        match rows {
+            Some(rows) if output.rank() != 0 && self.channels <= filters => self.rows = rows,
+            _ => return Err(Fault::Shape(Operand::Output(0))),
         }
-        match rows.checked_mul(depth) {
-            Some(len) if len <= operands.input.len() => Ok(Self {
-                rows,
-                depth,
-                channels,
-                activation: (node.options()?.i8(0, 0)?, 0),
-            }),
-            _ => Err(operands.input.wrong_shape()),
+        match self.rows.checked_mul(self.depth) {
+            Some(len) if len <= node.input(0)?.len() => {}
+            _ => return Err(Fault::Shape(Operand::Input(0))),
         }
+        self.activation = (node.options()?.i8(0, 0)?, 0);
+        Ok(())
     }
 }
 
-/// The scale of a filter that is quantized as a whole has a rule of its own: `GetQuantizedConvolutionMultipler` of TFLM's
-/// `kernel_util.cc`, which multiplies the scales in f32.
-fn scale<'a>(node: &Node<'a>, operands: &Operands<'a>, sizes: &Sizes) -> Result<Scale<'a>, Fault> {
-    if Scale::needs_table(operands) {
-        let axis = operands.filter.shape().rank().saturating_sub(2) as i32;
-        let table = node.scratch().ok();
-        return Scale::of(operands, (sizes.channels, axis), table, sizes.activation);
+/// Reads all but what depends on the type.
+fn read<'a>(
+    node: &Node<'a>,
+    setup: &mut Setup<'a>,
+    sizes: &mut Sizes,
+    [data, filter, bias]: [Type; 3],
+) -> Result<(), Fault> {
+    setup.operands(node, data, filter)?;
+    sizes.read(node)?;
+    setup.bias(node, bias, sizes.channels)?;
+    if data == Type::FLOAT32 {
+        return Ok(());
     }
-    let product = operands.input.scale()? * operands.filter.scale()?;
-    let output = operands.output.scale()?;
-    let fault = Fault::Quantization(operands.filter.operand());
-    if product < 0.0 {
-        return Err(fault);
+    let tensor = node.input(1)?;
+    let axis = tensor.shape().rank().saturating_sub(2) as i32;
+    match tensor.scales().len() {
+        0 | 1 => setup.scale.read_rounded(node, sizes.activation),
+        _ if filter == Type::INT4 => Err(Fault::Quantization(tensor.operand())),
+        _ => setup
+            .scale
+            .read(node, (sizes.channels, axis), sizes.activation),
     }
-    if let Some(bias) = &operands.bias {
-        let bias = bias.scales().get(0).unwrap_or(0.0);
-        // The bias is counted in units of the product's scale.
-        if libm::fabsf(product - bias) > output * 0.02 {
-            return Err(fault);
-        }
+}
+
+/// The filter's zero point; those of a filter with a scale for each channel are 0 by definition.
+fn filter_zero_point(node: &Node<'_>) -> Result<i32, Fault> {
+    let filter = node.input(1)?;
+    match filter.scales().len() {
+        0 | 1 => Ok(filter.zero_point()),
+        _ => Ok(0),
     }
-    let factor = Multiplier::of_scales(product, 1.0, output);
-    Scale::with_factor(operands, factor, sizes.activation)
 }
 
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, Type::INT8)?;
-    if operands.filter.zero_point() != 0 {
-        return Err(Fault::Quantization(operands.filter.operand()));
+    let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
+    read(
+        node,
+        &mut setup,
+        &mut sizes,
+        [Type::INT8, Type::INT8, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    if filter_zero_point(node)? != 0 {
+        return Err(Fault::Quantization(Operand::Input(1)));
     }
-    let sizes = Sizes::of(node, &operands)?;
-    let arithmetic = Int8 {
-        offset: -operands.zero_point()?,
-        bias: operands.bias(Type::INT32, sizes.channels)?,
-        scale: scale(node, &operands, &sizes)?,
-    };
-    connect(&operands, &sizes, &arithmetic)
+    connect(&setup, &sizes, &Int8::of(&setup))
 }
 
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT16, Type::INT8)?;
-    if operands.filter.zero_point() != 0 {
-        return Err(Fault::Quantization(operands.filter.operand()));
+    let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
+    let accumulator = accumulator(node, 4)?;
+    read(
+        node,
+        &mut setup,
+        &mut sizes,
+        [Type::INT16, Type::INT8, accumulator],
+    )?;
+    if filter_zero_point(node)? != 0 {
+        return Err(Fault::Quantization(Operand::Input(1)));
     }
-    let offset = i16::try_from(operands.input.zero_point());
-    let offset = offset.map_err(|_| Fault::Quantization(operands.input.operand()))?;
-    let sizes = Sizes::of(node, &operands)?;
-    let arithmetic = Int16 {
-        offset: -i32::from(offset),
-        bias: Bias::of(&operands, sizes.channels, node.options()?.i8(4, 0)?)?,
-        scale: scale(node, &operands, &sizes)?,
-    };
-    connect(&operands, &sizes, &arithmetic)
+    match i16::try_from(node.input(0)?.zero_point()) {
+        Ok(zero) => setup.offset = -i32::from(zero),
+        Err(_) => return Err(Fault::Quantization(Operand::Input(0))),
+    }
+    connect(&setup, &sizes, &Int16::of(&setup, accumulator))
 }
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    let sizes = Sizes::of(node, &operands)?;
-    let arithmetic = Float::of(&operands, sizes.channels, sizes.activation)?;
-    connect(&operands, &sizes, &arithmetic)
+    let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
+    read(node, &mut setup, &mut sizes, [Type::FLOAT32; 3])?;
+    connect(&setup, &sizes, &Float::of(&setup, sizes.activation)?)
 }
 
 fn uneven(node: &Node<'_>) -> Result<(), Fault> {
-    let operands = Operands::of(node)?;
-    operands.expect(Type::INT8, operands.filter.element_type())?;
-    let sizes = Sizes::of(node, &operands)?;
-    let per_channel = Scale::needs_table(&operands);
-    if per_channel && operands.filter.element_type() == Type::INT4 {
-        return Err(Fault::Quantization(operands.filter.operand()));
-    }
-    // Zero points of channels are 0 by definition, whatever the file says.
-    let zero_point = if per_channel {
-        0
-    } else {
-        operands.filter.zero_point()
+    let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
+    let filter = node.input(1)?.element_type();
+    read(
+        node,
+        &mut setup,
+        &mut sizes,
+        [Type::INT8, filter, Type::INT32],
+    )?;
+    setup.zero_point(node)?;
+    let weights = Uneven {
+        weights: setup.filter,
+        packed: filter == Type::INT4,
+        zero_point: filter_zero_point(node)?,
     };
-    let weights = Uneven::of(&operands.filter, zero_point)?;
-    let offset = -operands.zero_point()?;
-    let bias = operands.bias::<i32>(Type::INT32, sizes.channels)?;
-    let scale = scale(node, &operands, &sizes)?;
-    let (input, output) = (operands.input.read::<i8>()?, operands.output.write::<i8>()?);
+    let arithmetic = Int8::of(&setup);
+    let (input, output) = (
+        elements::<i8>(setup.input),
+        elements_mut::<i8>(setup.output),
+    );
     for row in 0..sizes.rows {
-        let part = input.part(row * sizes.depth, sizes.depth);
-        let part = part.ok_or(operands.input.wrong_shape())?;
+        let part = input
+            .part(row * sizes.depth, sizes.depth)
+            .unwrap_or_default();
         for channel in 0..sizes.channels {
-            let sum = weights.dot(part, channel * sizes.depth, offset);
-            let sum = sum.wrapping_add(bias.get(channel));
+            let sum = weights.dot(part, channel * sizes.depth, setup.offset);
+            let sum = sum.wrapping_add(arithmetic.start(channel));
             output.set(
                 row * sizes.channels + channel,
-                scale.narrow(channel, sum) as i8,
+                arithmetic.finish(channel, sum),
             );
         }
     }
@@ -186,43 +183,35 @@ fn uneven(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// Row by row, with four outputs at a time: all of a row is read for each of them.
-#[inline(always)]
-fn connect<A: Arithmetic>(
-    operands: &Operands<'_>,
-    sizes: &Sizes,
-    arithmetic: &A,
-) -> Result<(), Fault> {
-    let input: View<'_, A::Data> = operands.input.read()?;
-    let weights: View<'_, <A::Data as Factor>::Weight> = operands.filter.read()?;
-    let output: ViewMut<'_, A::Data> = operands.output.write()?;
-    let wrong = operands.input.wrong_shape();
-    let reach = Reach {
-        rows: 1,
-        cols: 1,
-        len: sizes.depth,
+#[inline(never)]
+fn connect<A: Arithmetic>(setup: &Setup<'_>, sizes: &Sizes, arithmetic: &A) -> Result<(), Fault> {
+    let input: View<'_, A::Data> = elements(setup.input);
+    let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
+    let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
+    let wrong = Fault::Shape(Operand::Input(0));
+    let steps = Steps {
         input_row: 0,
         input_col: 0,
         weight_row: 0,
         weight_col: 0,
     };
-    for row in 0..sizes.rows {
-        let at = row.wrapping_mul(sizes.depth);
-        let window = Window::new(
-            (input, at),
-            (weights, 0),
-            (sizes.channels, sizes.depth),
-            reach,
-        );
-        let out = output
-            .part(row.wrapping_mul(sizes.channels), sizes.channels)
-            .ok_or(wrong)?;
-        channels(
-            arithmetic,
-            &window.ok_or(wrong)?,
-            0,
-            sizes.channels,
-            |channel, value| out.set(channel, value),
-        );
+    let (depth, len) = (sizes.depth, sizes.channels);
+    let extent = Extent {
+        rows: 1,
+        cols: 1,
+        len: depth,
+    };
+    if len == 0 {
+        return Ok(());
+    }
+    let field = Field::new(input, weights, (len, depth), extent, steps).ok_or(wrong)?;
+    let (mut start, mut out) = (0usize, 0usize);
+    for _ in 0..sizes.rows {
+        let window = field.window(start, 0, extent).ok_or(wrong)?;
+        let row = output.part(out, len).ok_or(wrong)?;
+        channels(arithmetic, &window, (0, len), row);
+        start = start.wrapping_add(depth);
+        out = out.wrapping_add(len);
     }
     Ok(())
 }

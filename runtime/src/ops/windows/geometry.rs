@@ -2,10 +2,8 @@
 
 use core::num::NonZeroUsize;
 
-use crate::error::Fault;
-use crate::node::{Node, Options};
-
-use super::Operands;
+use crate::error::{Fault, Operand};
+use crate::node::{Node, Tensor};
 
 /// One direction of a convolution, height or width.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +19,13 @@ pub(super) struct Direction {
 
 impl Direction {
     /// The padding is that of TFLM's `kernels/padding.h`: with the schema's SAME half of what is missing, rounded down.
-    fn new(
-        (input, filter, output): (usize, usize, usize),
+    fn set(
+        &mut self,
+        [input, filter, output]: [usize; 3],
         (stride, stride_slot): (i32, u8),
         (dilation, dilation_slot): (i32, u8),
         padding: i8,
-    ) -> Result<Self, Fault> {
+    ) -> Result<(), Fault> {
         // As many as fit 15 bits, so that no product of them with a position overflows 32 bits.
         let number = |x: i32| usize::from(u16::try_from(x).unwrap_or(0).min(0x7fff));
         let dilation = NonZeroUsize::new(number(dilation));
@@ -45,14 +44,15 @@ impl Direction {
             1 => 0,
             _ => return Err(Fault::Unsupported(0)),
         };
-        Ok(Self {
+        *self = Self {
             input,
             filter,
             output,
             stride: stride.get(),
             dilation,
             padding,
-        })
+        };
+        Ok(())
     }
 
     /// The first and one past the last element of the filter that lie on the input for output `at`, and where the first
@@ -84,8 +84,21 @@ impl Direction {
     }
 }
 
-/// A convolution's shapes and options.
-#[derive(Clone, Copy, Debug)]
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            input: 0,
+            filter: 0,
+            output: 0,
+            stride: 0,
+            dilation: NonZeroUsize::MIN,
+            padding: 0,
+        }
+    }
+}
+
+/// A convolution's shapes and options. Filled in place, since stacks are small.
+#[derive(Debug, Default)]
 pub(super) struct Geometry {
     pub(super) batches: usize,
     pub(super) height: Direction,
@@ -94,6 +107,8 @@ pub(super) struct Geometry {
     pub(super) depth: usize,
     /// Input channels of a filter.
     pub(super) filter_depth: usize,
+    /// Groups of input channels, which have filters of their own.
+    pub(super) groups: usize,
     /// Output channels.
     pub(super) channels: usize,
     /// The fused activation, and its slot.
@@ -101,73 +116,57 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
+    /// Reads them; `slots` are those of the options.
     #[inline(never)]
-    fn of(operands: &Operands<'_>, options: &Options<'_>, slots: [u16; 3]) -> Result<Self, Fault> {
+    fn read(&mut self, node: &Node<'_>, slots: [u16; 3]) -> Result<(), Fault> {
         let [activation, dilation_w, dilation_h] = slots;
-        let Operands {
-            input,
-            filter,
-            output,
-            ..
-        } = operands;
-        let [batches, in_h, in_w, depth] = input.shape().dims().ok_or(input.wrong_shape())?;
-        let [outer, filter_h, filter_w, inner] =
-            filter.shape().dims().ok_or(filter.wrong_shape())?;
-        let [out_batches, out_h, out_w, channels] =
-            output.shape().dims().ok_or(output.wrong_shape())?;
         let depthwise = activation == 4;
+        let [batches, in_h, in_w, depth] = dims(&node.input(0)?)?;
+        let [outer, filter_h, filter_w, inner] = dims(&node.input(1)?)?;
+        let [out_batches, out_h, out_w, channels] = dims(&node.output(0)?)?;
         let (filters, filter_depth) = if depthwise {
             (inner, 1)
         } else {
             (outer, inner)
         };
         if batches != out_batches || channels != filters || channels == 0 {
-            return Err(output.wrong_shape());
+            return Err(Fault::Shape(Operand::Output(0)));
         }
         // Groups of as many channels, each with as many filters.
         let groups = depth.checked_div(filter_depth).unwrap_or(0);
-        let filters = channels.checked_div(groups).unwrap_or(0);
-        if groups * filter_depth != depth
-            || filters == 0
-            || filters * groups != channels
-            || (depthwise && outer != 1)
-        {
-            return Err(filter.wrong_shape());
+        let per_group = channels.checked_div(groups).unwrap_or(0);
+        let whole = groups * filter_depth == depth && per_group * groups == channels;
+        if per_group == 0 || !whole || (depthwise && outer != 1) {
+            return Err(Fault::Shape(Operand::Input(1)));
         }
-        let padding = options.i8(0, 0)?;
-        let direction = |sizes, stride: u16, dilation: u16| {
+        (self.batches, self.channels) = (batches, channels);
+        (self.depth, self.filter_depth, self.groups) = (depth, filter_depth, groups);
+        let options = node.options()?;
+        self.activation = (options.i8(activation, 0)?, activation as u8);
+        for (direction, sizes, stride, dilation) in [
+            (&mut self.height, [in_h, filter_h, out_h], 2, dilation_h),
+            (&mut self.width, [in_w, filter_w, out_w], 1, dilation_w),
+        ] {
             let stride = (options.i32(stride, 0)?, stride as u8);
             let dilation = (options.i32(dilation, 1)?, dilation as u8);
-            Direction::new(sizes, stride, dilation, padding)
-        };
-        Ok(Self {
-            batches,
-            height: direction((in_h, filter_h, out_h), 2, dilation_h)?,
-            width: direction((in_w, filter_w, out_w), 1, dilation_w)?,
-            depth,
-            filter_depth,
-            channels,
-            activation: (options.i8(activation, 0)?, activation as u8),
-        })
+            direction.set(sizes, stride, dilation, options.i8(0, 0)?)?;
+        }
+        Ok(())
     }
 
     /// Of CONV_2D; the slots are those of `Conv2DOptions`.
-    pub(super) fn convolution(node: &Node<'_>, operands: &Operands<'_>) -> Result<Self, Fault> {
-        Self::of(operands, &node.options()?, [3, 4, 5])
+    pub(super) fn convolution(&mut self, node: &Node<'_>) -> Result<(), Fault> {
+        self.read(node, [3, 4, 5])
     }
 
     /// Of DEPTHWISE_CONV_2D; the slots are those of `DepthwiseConv2DOptions`.
-    pub(super) fn depthwise(node: &Node<'_>, operands: &Operands<'_>) -> Result<Self, Fault> {
-        Self::of(operands, &node.options()?, [4, 5, 6])
+    pub(super) fn depthwise(&mut self, node: &Node<'_>) -> Result<(), Fault> {
+        self.read(node, [4, 5, 6])
     }
+}
 
-    /// Output pixels.
-    pub(super) fn pixels(&self) -> usize {
-        let pixels = self.height.output.checked_mul(self.width.output);
-        pixels
-            .and_then(|p| p.checked_mul(self.batches))
-            .unwrap_or(0)
-    }
+fn dims(tensor: &Tensor<'_>) -> Result<[usize; 4], Fault> {
+    tensor.shape().dims().ok_or(tensor.wrong_shape())
 }
 
 /// The part of a filter that lies on the input, for one output pixel; empty if `rows` or `cols` is 0.

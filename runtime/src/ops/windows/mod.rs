@@ -14,59 +14,72 @@ use crate::error::Fault;
 use crate::fixed;
 use crate::kernel::Kernel;
 use crate::memory::dot::{Factor, Window};
-use crate::memory::{Element, View};
-use crate::node::{Node, Tensor};
+use crate::memory::{Element, View, ViewMut};
+use crate::node::Node;
 use crate::types::Type;
 use scale::Scale;
 
 pub(super) const KERNELS: &[Kernel] = &[CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED];
 
-/// The tensors that all of these operators have.
-struct Operands<'a> {
-    input: Tensor<'a>,
-    filter: Tensor<'a>,
-    bias: Option<Tensor<'a>>,
-    output: Tensor<'a>,
+/// What all of these operators read before they start. Filled in place, since stacks are small.
+#[derive(Default)]
+struct Setup<'a> {
+    input: View<'a, u8>,
+    filter: View<'a, u8>,
+    /// Empty where there is none.
+    bias: View<'a, u8>,
+    output: ViewMut<'a, u8>,
+    scale: Scale<'a>,
+    /// What is added to each element of the input.
+    offset: i32,
 }
 
-impl<'a> Operands<'a> {
+impl<'a> Setup<'a> {
+    /// Checks types and finds the elements in memory.
     #[inline(never)]
-    fn of(node: &Node<'a>) -> Result<Self, Fault> {
-        Ok(Self {
-            input: node.input(0)?,
-            filter: node.input(1)?,
-            bias: node.optional_input(2)?,
-            output: node.output(0)?,
-        })
-    }
-
-    /// Checks the types: input and output alike, weights of `filter`.
-    fn expect(&self, data: Type, filter: Type) -> Result<(), Fault> {
-        self.input.expect(data)?;
-        self.filter.expect(filter)?;
-        self.output.expect(data)
-    }
-
-    /// The bias of each output channel; empty where there is none.
-    fn bias<T: Element>(&self, bias: Type, channels: usize) -> Result<View<'a, T>, Fault> {
-        let Some(tensor) = &self.bias else {
-            return Ok(View::default());
+    fn operands(&mut self, node: &Node<'a>, data: Type, filter: Type) -> Result<(), Fault> {
+        self.input = node.input(0)?.of(data)?;
+        self.filter = match filter {
+            Type::INT4 => node.input(1)?.packed()?,
+            _ => node.input(1)?.of(filter)?,
         };
-        tensor.expect(bias)?;
-        if tensor.len() != channels {
-            return Err(tensor.wrong_shape());
-        }
-        tensor.read()
+        let output = node.output(0)?;
+        output.expect(data)?;
+        self.output = output.bytes_mut()?;
+        Ok(())
     }
 
-    /// The input's zero point, which int8 kernels subtract.
-    fn zero_point(&self) -> Result<i32, Fault> {
-        let zero = self.input.zero_point();
-        match i8::try_from(zero) {
-            Ok(zero) => Ok(i32::from(zero)),
-            Err(_) => Err(Fault::Quantization(self.input.operand())),
+    /// Finds the bias of `channels` output channels.
+    #[inline(never)]
+    fn bias(&mut self, node: &Node<'a>, bias: Type, channels: usize) -> Result<(), Fault> {
+        if let Some(tensor) = node.optional_input(2)? {
+            if tensor.len() != channels {
+                return Err(tensor.wrong_shape());
+            }
+            self.bias = tensor.of(bias)?;
         }
+        Ok(())
     }
+
+    /// Reads the zero point of an int8 input.
+    fn zero_point(&mut self, node: &Node<'a>) -> Result<(), Fault> {
+        let input = node.input(0)?;
+        match i8::try_from(input.zero_point()) {
+            Ok(zero) => self.offset = -i32::from(zero),
+            Err(_) => return Err(Fault::Quantization(input.operand())),
+        }
+        Ok(())
+    }
+}
+
+/// Bytes as elements; they are aligned, since tensors are.
+fn elements<T: Element>(bytes: View<'_, u8>) -> View<'_, T> {
+    bytes.cast().unwrap_or_default()
+}
+
+/// As [`elements`].
+fn elements_mut<T: Element>(bytes: ViewMut<'_, u8>) -> ViewMut<'_, T> {
+    bytes.cast().unwrap_or_default()
 }
 
 /// How sums become outputs, by element type.
@@ -87,13 +100,32 @@ trait Arithmetic {
 
     /// The output of a channel.
     fn finish(&self, channel: usize, sum: <Self::Data as Factor>::Sum) -> Self::Data;
+
+    /// As [`start`](Self::start), of the four channels from `channel` on.
+    #[inline(always)]
+    fn start4(&self, channel: usize) -> [<Self::Data as Factor>::Sum; 4] {
+        [0, 1, 2, 3].map(|k| self.start(channel.wrapping_add(k)))
+    }
+
+    /// Sets the outputs of the four channels from `channel` on, in order.
+    #[inline(always)]
+    fn finish4(
+        &self,
+        channel: usize,
+        sums: &[<Self::Data as Factor>::Sum; 4],
+        out: ViewMut<'_, Self::Data>,
+    ) {
+        for (k, sum) in sums.iter().enumerate() {
+            out.set(channel + k, self.finish(channel + k, *sum));
+        }
+    }
 }
 
 /// int8 with weights of int8.
 struct Int8<'a> {
     offset: i32,
     bias: View<'a, i32>,
-    scale: Scale<'a>,
+    scale: &'a Scale<'a>,
 }
 
 impl Arithmetic for Int8<'_> {
@@ -117,13 +149,26 @@ impl Arithmetic for Int8<'_> {
     fn finish(&self, channel: usize, sum: i32) -> i8 {
         self.scale.narrow(channel, sum) as i8
     }
+
+    #[inline(always)]
+    fn start4(&self, channel: usize) -> [i32; 4] {
+        match self.bias.part(channel, 4) {
+            Some(bias) => [bias.get(0), bias.get(1), bias.get(2), bias.get(3)],
+            None => [0; 4],
+        }
+    }
+
+    #[inline(always)]
+    fn finish4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        self.scale.narrow4(channel, sums, out);
+    }
 }
 
 /// int16 with weights of int8.
 struct Int16<'a> {
     offset: i32,
     bias: Bias<'a>,
-    scale: Scale<'a>,
+    scale: &'a Scale<'a>,
 }
 
 /// The bias of int16 kernels; its type is that of sums.
@@ -131,17 +176,6 @@ struct Int16<'a> {
 enum Bias<'a> {
     Int32(View<'a, i32>),
     Int64(View<'a, i64>),
-}
-
-impl<'a> Bias<'a> {
-    /// Of the operator, or, where it has none, none of the type `accumulator`, which its options have.
-    fn of(operands: &Operands<'a>, channels: usize, accumulator: i8) -> Result<Self, Fault> {
-        let given = operands.bias.as_ref().map(Tensor::element_type);
-        match given.unwrap_or(Type(accumulator)) {
-            Type::INT32 => Ok(Bias::Int32(operands.bias(Type::INT32, channels)?)),
-            _ => Ok(Bias::Int64(operands.bias(Type::INT64, channels)?)),
-        }
-    }
 }
 
 impl Arithmetic for Int16<'_> {
@@ -195,16 +229,46 @@ impl Arithmetic for Float<'_> {
     }
 }
 
+impl<'a> Int8<'a> {
+    fn of(setup: &'a Setup<'a>) -> Self {
+        Self {
+            offset: setup.offset,
+            bias: elements(setup.bias),
+            scale: &setup.scale,
+        }
+    }
+}
+
+impl<'a> Int16<'a> {
+    fn of(setup: &'a Setup<'a>, accumulator: Type) -> Self {
+        Self {
+            offset: setup.offset,
+            bias: match accumulator {
+                Type::INT32 => Bias::Int32(elements(setup.bias)),
+                _ => Bias::Int64(elements(setup.bias)),
+            },
+            scale: &setup.scale,
+        }
+    }
+}
+
+/// The type of sums of int16: that of the bias, or where there is none the one in the options.
+fn accumulator(node: &Node<'_>, slot: u16) -> Result<Type, Fault> {
+    let found = match node.optional_input(2)? {
+        Some(bias) => bias.element_type(),
+        None => Type(node.options()?.i8(slot, 0)?),
+    };
+    Ok(match found {
+        Type::INT32 => found,
+        _ => Type::INT64,
+    })
+}
+
 impl<'a> Float<'a> {
-    fn of(
-        operands: &Operands<'a>,
-        channels: usize,
-        (activation, slot): (i8, u8),
-    ) -> Result<Self, Fault> {
-        operands.expect(Type::FLOAT32, Type::FLOAT32)?;
+    fn of(setup: &Setup<'a>, (activation, slot): (i8, u8)) -> Result<Self, Fault> {
         let (least, largest) = fixed::activation_range_f32(activation, slot)?;
         Ok(Self {
-            bias: operands.bias(Type::FLOAT32, channels)?,
+            bias: elements(setup.bias),
             least,
             largest,
         })
@@ -220,25 +284,15 @@ struct Uneven<'a> {
     zero_point: i32,
 }
 
-impl<'a> Uneven<'a> {
-    /// The weights of `filter`; `zero_point` is subtracted from them.
-    fn of(filter: &Tensor<'a>, zero_point: i32) -> Result<Self, Fault> {
-        let packed = filter.element_type() == Type::INT4;
-        Ok(Self {
-            weights: if packed {
-                filter.packed()?
-            } else {
-                filter.bytes()?
-            },
-            packed,
-            zero_point,
-        })
-    }
-
+impl Uneven<'_> {
     fn get(&self, index: usize) -> i32 {
         let weight = if self.packed {
             let byte = self.weights.get(index / 2);
-            let high = if index % 2 == 0 { byte << 4 } else { byte };
+            let high = if index.is_multiple_of(2) {
+                byte << 4
+            } else {
+                byte
+            };
             (high as i8) >> 4
         } else {
             self.weights.get(index) as i8
@@ -258,23 +312,45 @@ impl<'a> Uneven<'a> {
     }
 }
 
-/// The outputs of the `channels` from `from` on, with the weights of a window: written in order from `output` on.
+/// Works out the outputs of the channels from `from` to before `to`, with the weights of a window; in order.
 #[inline(always)]
 fn channels<A: Arithmetic>(
     arithmetic: &A,
     window: &Window<'_, A::Data>,
-    from: usize,
-    to: usize,
-    mut write: impl FnMut(usize, A::Data),
+    (from, to): (usize, usize),
+    out: ViewMut<'_, A::Data>,
 ) {
     let mut channel = from;
-    while channel < to {
-        let count = (to - channel).min(4);
-        let mut sums = [0, 1, 2, 3].map(|k| arithmetic.start(channel.wrapping_add(k)));
-        window.add(channel, count, arithmetic.offset(), &mut sums);
-        for (k, sum) in sums.into_iter().take(count).enumerate() {
-            write(channel + k, arithmetic.finish(channel + k, sum));
-        }
-        channel += count;
+    while to - channel >= 4 {
+        four(arithmetic, window, channel, out);
+        channel += 4;
     }
+    while channel < to {
+        one(arithmetic, window, channel, out);
+        channel += 1;
+    }
+}
+
+#[inline(never)]
+fn four<A: Arithmetic>(
+    arithmetic: &A,
+    window: &Window<'_, A::Data>,
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sums = arithmetic.start4(channel);
+    window.add4(channel, arithmetic.offset(), &mut sums);
+    arithmetic.finish4(channel, &sums, out);
+}
+
+#[inline(never)]
+fn one<A: Arithmetic>(
+    arithmetic: &A,
+    window: &Window<'_, A::Data>,
+    channel: usize,
+    out: ViewMut<'_, A::Data>,
+) {
+    let mut sum = arithmetic.start(channel);
+    window.add(channel, arithmetic.offset(), &mut sum);
+    out.set(channel, arithmetic.finish(channel, sum));
 }

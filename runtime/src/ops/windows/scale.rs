@@ -3,11 +3,11 @@
 use crate::error::Fault;
 use crate::fixed::{self, Multiplier};
 use crate::memory::{View, ViewMut};
+use crate::node::Node;
 use crate::schema::view::Vector;
 
-use super::Operands;
-
 /// The factor from sums to outputs, the outputs' zero point and range.
+#[derive(Default)]
 pub(super) struct Scale<'a> {
     factors: Factors<'a>,
     zero_point: i32,
@@ -29,75 +29,100 @@ enum Factors<'a> {
 }
 
 /// Bytes of scratch memory that hold the factor of a channel.
-pub(super) const FACTOR_BYTES: usize = 8;
+const FACTOR_BYTES: usize = 8;
+
+/// Bytes of scratch memory for the factors of the channels: none where there is one factor, or one output of each channel,
+/// whose factors are worked out when they are needed.
+pub(super) fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
+    if node.input(1)?.scales().len() <= 1 {
+        return Ok(0);
+    }
+    let output = node.output(0)?.shape();
+    let rows = output.product(0, output.rank().saturating_sub(1));
+    match rows {
+        Some(1) => Ok(0),
+        _ => (output.dim_from_end(0).checked_mul(FACTOR_BYTES)).ok_or(Fault::Scratch),
+    }
+}
+
+impl Default for Factors<'_> {
+    fn default() -> Self {
+        Self::All(Multiplier::default())
+    }
+}
 
 impl<'a> Scale<'a> {
     /// With the factor `input scale * filter scale / output scale` of each channel
-    /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); filters are quantized as a whole or along
-    /// `axis`. `table` is memory for the factors; where it is empty, they are worked out for each output.
-    pub(super) fn of(
-        operands: &Operands<'a>,
+    /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); the filter is quantized as a whole or along
+    /// `axis`.
+    #[inline(never)]
+    pub(super) fn read(
+        &mut self,
+        node: &Node<'a>,
         (channels, axis): (usize, i32),
-        table: Option<ViewMut<'a, u64>>,
-        (activation, slot): (i8, u8),
-    ) -> Result<Self, Fault> {
-        let filter = operands.filter.scales();
-        let fault = Fault::Quantization(operands.filter.operand());
-        if filter.len() > 1 {
-            let quantization = operands.filter.table().quantization()?.ok_or(fault)?;
-            if filter.len() != channels || quantization.quantized_dimension()? != axis {
-                return Err(fault);
-            }
+        activation: (i8, u8),
+    ) -> Result<(), Fault> {
+        let (input, output) = (node.input(0)?.scale()?, node.output(0)?.scale()?);
+        let tensor = node.input(1)?;
+        let fault = Fault::Quantization(tensor.operand());
+        let filter = tensor.scales();
+        if filter.len() <= 1 {
+            let factor = Multiplier::of_scales(input, tensor.scale()?, output);
+            return self.set(node, Factors::All(factor), activation);
         }
-        let (input, output) = (operands.input.scale()?, operands.output.scale()?);
-        let factors = match (filter.len(), table) {
-            (0, _) => return Err(fault),
-            (1, _) => Factors::All(Multiplier::of_scales(
-                input,
-                operands.filter.scale()?,
-                output,
-            )),
-            (_, Some(table)) if table.len() >= channels => {
-                for (channel, filter) in filter.into_iter().enumerate() {
-                    table.set(channel, pack(Multiplier::of_scales(input, filter, output)));
-                }
-                Factors::Table(table.view())
-            }
-            _ => Factors::Scales {
+        let quantization = tensor.table().quantization()?.ok_or(fault)?;
+        if filter.len() != channels || quantization.quantized_dimension()? != axis {
+            return Err(fault);
+        }
+        let table = node.scratch::<u64>()?;
+        if table.len() < channels {
+            let factors = Factors::Scales {
                 input,
                 filter,
                 output,
-            },
-        };
-        Self::with(operands, factors, (activation, slot))
+            };
+            return self.set(node, factors, activation);
+        }
+        for (channel, filter) in filter.into_iter().enumerate() {
+            table.set(channel, pack(Multiplier::of_scales(input, filter, output)));
+        }
+        self.set(node, Factors::Table(table.view()), activation)
     }
 
-    /// With one factor.
-    pub(super) fn with_factor(
-        operands: &Operands<'a>,
-        factor: Multiplier,
+    /// With the factor `input scale * filter scale / output scale`, the product being one of f32, as FULLY_CONNECTED has it
+    /// (`GetQuantizedConvolutionMultipler` of TFLM's `kernel_util.cc`).
+    #[inline(never)]
+    pub(super) fn read_rounded(
+        &mut self,
+        node: &Node<'a>,
         activation: (i8, u8),
-    ) -> Result<Self, Fault> {
-        Self::with(operands, Factors::All(factor), activation)
+    ) -> Result<(), Fault> {
+        let output = node.output(0)?.scale()?;
+        let filter = node.input(1)?;
+        let product = node.input(0)?.scale()? * filter.scale()?;
+        // A bias is counted in units of the product.
+        let bias = match node.optional_input(2)? {
+            Some(bias) => bias.scales().get(0).unwrap_or(0.0),
+            None => product,
+        };
+        if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
+            return Err(Fault::Quantization(filter.operand()));
+        }
+        let factor = Multiplier::of_scales(product, 1.0, output);
+        self.set(node, Factors::All(factor), activation)
     }
 
-    fn with(
-        operands: &Operands<'a>,
+    fn set(
+        &mut self,
+        node: &Node<'a>,
         factors: Factors<'a>,
         (activation, slot): (i8, u8),
-    ) -> Result<Self, Fault> {
-        let (least, largest) = fixed::activation_range(&operands.output, activation, slot)?;
-        Ok(Self {
-            factors,
-            zero_point: operands.output.zero_point(),
-            least,
-            largest,
-        })
-    }
-
-    /// Whether a table of factors is of use.
-    pub(super) fn needs_table(operands: &Operands<'_>) -> bool {
-        operands.filter.scales().len() > 1
+    ) -> Result<(), Fault> {
+        let output = node.output(0)?;
+        (self.least, self.largest) = fixed::activation_range(&output, activation, slot)?;
+        self.zero_point = output.zero_point();
+        self.factors = factors;
+        Ok(())
     }
 
     #[inline(always)]
@@ -105,11 +130,7 @@ impl<'a> Scale<'a> {
         match &self.factors {
             Factors::All(factor) => *factor,
             Factors::Table(table) => unpack(table.get(channel)),
-            Factors::Scales {
-                input,
-                filter,
-                output,
-            } => Multiplier::of_scales(*input, filter.get(channel).unwrap_or_default(), *output),
+            Factors::Scales { .. } => self.worked_out(channel),
         }
     }
 
@@ -117,6 +138,59 @@ impl<'a> Scale<'a> {
     #[inline(always)]
     pub(super) fn narrow(&self, channel: usize, sum: i32) -> i32 {
         self.output(scaled(self.factor(channel), sum))
+    }
+
+    /// The outputs of sums of the four channels from `channel` on.
+    #[inline(always)]
+    pub(super) fn narrow4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        let Some(out) = out.part(channel, 4) else {
+            return;
+        };
+        let Self {
+            zero_point,
+            least,
+            largest,
+            ..
+        } = *self;
+        let set = |k, factor, sum| {
+            let shifted = scaled(factor, sum).wrapping_add(zero_point);
+            out.set(k, fixed::clamp(shifted, least, largest) as i8);
+        };
+        let [a, b, c, d] = *sums;
+        match &self.factors {
+            Factors::Table(table) => {
+                if let Some(table) = table.part(channel, 4) {
+                    set(0, unpack(table.get(0)), a);
+                    set(1, unpack(table.get(1)), b);
+                    set(2, unpack(table.get(2)), c);
+                    set(3, unpack(table.get(3)), d);
+                }
+            }
+            Factors::All(factor) => {
+                set(0, *factor, a);
+                set(1, *factor, b);
+                set(2, *factor, c);
+                set(3, *factor, d);
+            }
+            Factors::Scales { .. } => {
+                for (k, sum) in sums.iter().enumerate() {
+                    set(k, self.worked_out(channel + k), *sum);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn worked_out(&self, channel: usize) -> Multiplier {
+        match self.factors {
+            Factors::Scales {
+                input,
+                filter,
+                output,
+            } => Multiplier::of_scales(input, filter.get(channel).unwrap_or_default(), output),
+            _ => Multiplier::default(),
+        }
     }
 
     /// The output of a sum of 64 bits.
