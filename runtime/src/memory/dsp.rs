@@ -208,39 +208,67 @@ pub(super) unsafe fn taps(
         (rows, cols) = (rows.min(1), rows);
     }
     let (mut input, mut weights) = (window.input, window.weights);
-    for _ in 0..rows {
-        // SAFETY: as of this function; a window with rows has columns.
-        unsafe {
-            if spread {
+    if rows == 0 {
+        return;
+    }
+    // SAFETY: as of this function; a window with rows has columns.
+    unsafe {
+        if spread {
+            for _ in 0..rows {
                 spread_row(input, weights, (input_col, weight_col, cols), offset, sums);
-            } else {
-                row(input, weights, (input_col, weight_col, cols), offset, sums);
+                input = input.wrapping_add(steps.input_row);
+                weights = weights.wrapping_add(steps.weight_row);
             }
+        } else if cols == 3 && input_col == weight_col {
+            let steps = (input_col, steps.input_row, steps.weight_row);
+            rows_of_three(input, weights, rows, steps, offset, sums);
+        } else {
+            let rest = Rest {
+                cols,
+                input: steps.input_row.wrapping_sub(cols.wrapping_mul(input_col)),
+                weights: steps.weight_row.wrapping_sub(cols.wrapping_mul(weight_col)),
+                rows,
+                sums,
+            };
+            rows_of_taps(input, weights, (input_col, weight_col), offset, &rest);
         }
-        input = input.wrapping_add(steps.input_row);
-        weights = weights.wrapping_add(steps.weight_row);
     }
 }
 
-/// `cols` taps of four channels in a row.
+/// What [`rows_of_taps`] needs at the end of a row.
+#[repr(C)]
+struct Rest<'a> {
+    cols: usize,
+    input: usize,
+    weights: usize,
+    rows: usize,
+    sums: &'a mut [i32; 4],
+}
+
+/// Taps of four channels.
 ///
 /// # Safety
 /// There is a tap, and four elements can be read for each of them.
 #[inline(always)]
-unsafe fn row(
+unsafe fn rows_of_taps(
     input: *const i8,
     weights: *const i8,
-    (input_col, weight_col, cols): (usize, usize, usize),
+    (input_col, weight_col): (usize, usize),
     offset: i32,
-    sums: &mut [i32; 4],
+    rest: &Rest<'_>,
 ) {
     // SAFETY: as of this function: four bytes are read of each tap. r6 and r7, which no operand may be in, are as before at
     // the end.
     unsafe {
         asm!(
-            "push {{r5, r6, r7}}",
-            "ldm r5, {{r8, r9, r10, r11}}",
+            "push {{r6, r7}}",
+            "ldr r6, [r5, #12]",
+            "push {{r5, r6}}",
+            "ldr r6, [r5, #16]",
+            "ldm r6, {{r8, r9, r10, r11}}",
             "2:",
+            "ldr r12, [r5]",
+            "3:",
             "ldr r5, [r0]",
             "ldr r6, [r1]",
             "sxtab16 r7, r4, r5",
@@ -254,26 +282,108 @@ unsafe fn row(
             "add r0, r2",
             "add r1, r3",
             "subs r12, #1",
+            "bne 3b",
+            "ldrd r5, r6, [sp]",
+            "ldrd r7, lr, [r5, #4]",
+            "add r0, r7",
+            "add r1, lr",
+            "subs r6, #1",
+            "str r6, [sp, #4]",
             "bne 2b",
-            "pop {{r5, r6, r7}}",
-            "stm r5, {{r8, r9, r10, r11}}",
+            "ldr r6, [r5, #16]",
+            "stm r6, {{r8, r9, r10, r11}}",
+            "add sp, #8",
+            "pop {{r6, r7}}",
             inout("r0") input => _,
             inout("r1") weights => _,
             in("r2") input_col,
             in("r3") weight_col,
+            in("r4") twice(offset),
+            inout("r5") rest => _,
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            out("r12") _,
+            out("lr") _,
+        );
+    }
+}
+
+/// Rows of three taps of four channels, which are `col` apart in input and weights.
+///
+/// # Safety
+/// There is a row, and four elements can be read for each tap.
+#[inline(always)]
+unsafe fn rows_of_three(
+    input: *const i8,
+    weights: *const i8,
+    rows: usize,
+    (col, input_row, weight_row): (usize, usize, usize),
+    offset: i32,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function and in `rows_of_taps`.
+    unsafe {
+        asm!(
+            "push {{r5, r6, r7, lr}}",
+            "ldm r5, {{r8, r9, r10, r11}}",
+            "2:",
+            "ldr r5, [r0]",
+            "ldr r6, [r1]",
+            "sxtab16 r7, r4, r5",
+            "sxtab16 r5, r4, r5, ror #8",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r7, lr, r8",
+            "smlatt r10, r7, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlatt r11, r5, r6, r11",
+            "ldr r5, [r0, r2]",
+            "ldr r6, [r1, r2]",
+            "sxtab16 r7, r4, r5",
+            "sxtab16 r5, r4, r5, ror #8",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r7, lr, r8",
+            "smlatt r10, r7, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlatt r11, r5, r6, r11",
+            "ldr r5, [r0, r2, lsl #1]",
+            "ldr r6, [r1, r2, lsl #1]",
+            "sxtab16 r7, r4, r5",
+            "sxtab16 r5, r4, r5, ror #8",
+            "sxtb16 lr, r6",
+            "sxtb16 r6, r6, ror #8",
+            "smlabb r8, r7, lr, r8",
+            "smlatt r10, r7, lr, r10",
+            "smlabb r9, r5, r6, r9",
+            "smlatt r11, r5, r6, r11",
+            "add r0, r3",
+            "add r1, r12",
+            "ldr r5, [sp, #12]",
+            "subs r5, #1",
+            "str r5, [sp, #12]",
+            "bne 2b",
+            "pop {{r5, r6, r7, lr}}",
+            "stm r5, {{r8, r9, r10, r11}}",
+            inout("r0") input => _,
+            inout("r1") weights => _,
+            in("r2") col,
+            in("r3") input_row,
             in("r4") twice(offset),
             in("r5") sums.as_mut_ptr(),
             out("r8") _,
             out("r9") _,
             out("r10") _,
             out("r11") _,
-            inout("r12") cols => _,
-            out("lr") _,
+            in("r12") weight_row,
+            inout("lr") rows => _,
         );
     }
 }
 
-/// As [`row`], with one element of the input for four channels.
+/// `cols` taps in a row, with one element of the input for four channels.
 ///
 /// # Safety
 /// There is a tap, and one element of the input and four weights can be read for each of them.
@@ -285,7 +395,7 @@ unsafe fn spread_row(
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    // SAFETY: as of this function and in `row`.
+    // SAFETY: as of this function and in `rows_of_taps`.
     unsafe {
         asm!(
             "push {{r5, r6}}",
