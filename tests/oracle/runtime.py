@@ -12,7 +12,7 @@ and the largest value of its output: a sum whose terms cancel out keeps the erro
 error in those terms, the head in bytes without and with the plan, and whether outputs depend on the inputs at all: where
 they do not, equality proves little.
 
-Skipped, and said so: models that the wheel does not run, and those with operators that are no builtin ones (TFLM's Signal
+Skipped, and said so: models that the wheel does not run, those of LEFT_OUT, and those with operators that are no builtin ones (TFLM's Signal
 library and others), which the runtime leaves to applications. Ends with one summary line; exit status 1 on any difference.
 """
 import argparse
@@ -34,6 +34,16 @@ INVOKES = 3
 SETS = 3            # of inputs
 CLOSE = 1e-5
 TIMEOUT = 300       # seconds for a run of a program
+# Models that TFLM runs and the runtime refuses -> a part of what it says. The reasons are in runtime/tests/models.rs.
+LEFT_OUT = {
+    "conv_int16x8": "not aligned",
+    "idle_open_shape_float32": "the size of tensor 1",
+    "legacy_scalar_float32": "the shape of output 0 does not fit",
+    "plan_odd_header_int8": "unknown version 7",
+    "reshape_open_float32": "the size of tensor 2",
+    "stored_shape_float32": "the shape of input 0 does not fit",
+    "three_levels_float32": "REDUCE_ALL",
+}
 
 
 class Difference(Exception):
@@ -170,7 +180,11 @@ def check(program, path, target):
             else:
                 said.append(f"head {head:,}, {plan['outcome']}")
         except Difference as e:
+            if path.stem in LEFT_OUT and what == "as it is" and LEFT_OUT[path.stem] in str(e):
+                return "skip", f"refused by the runtime: {e}"
             return "FAIL", f"{what}: {e}"
+        if path.stem in LEFT_OUT:
+            return "FAIL", "runs, though it is written that the runtime refuses it"
         said += [f"error {worst:.0e}"] if worst else ["equal"]
         said += [] if vary else ["OUTPUTS DO NOT VARY"]
         return "ok", ", ".join(said)
