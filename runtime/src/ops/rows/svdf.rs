@@ -161,9 +161,13 @@ fn integers<'a, S: Element + Into<i32> + TryFrom<i32>>(layer: &Layer<'a>) -> Res
     state.expect(time.element_type())?;
     let state_scale = state.scale()?;
     let products = state_scale * time.scale()?;
-    let feature_factor = input.scale()? * features.scale()? / state_scale;
-    let feature_factor = Multiplier::new(f64::from(feature_factor));
-    let output_factor = Multiplier::new(f64::from(products / output.scale()?));
+    // In doubles throughout, as the wheel has them, though TFLM's source multiplies floats.
+    let feature_factor =
+        f64::from(input.scale()?) * f64::from(features.scale()?) / f64::from(state_scale);
+    let feature_factor = Multiplier::new(feature_factor);
+    let output_factor = Multiplier::new(
+        f64::from(state_scale) * f64::from(time.scale()?) / f64::from(output.scale()?),
+    );
     let bias = match bias {
         Some(bias) => {
             bias.expect(Type::INT32)?;
