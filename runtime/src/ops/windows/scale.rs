@@ -89,8 +89,8 @@ impl<'a> Scale<'a> {
         self.set(node, Factors::Table(table.view()), activation)
     }
 
-    /// With the factor `input scale * filter scale / output scale`, the product being one of f32, as FULLY_CONNECTED has it
-    /// (`GetQuantizedConvolutionMultipler` of TFLM's `kernel_util.cc`).
+    /// With the factor `input scale * filter scale / output scale`, as FULLY_CONNECTED has it (`GetQuantizedConvolutionMultipler`
+    /// of TFLM's `kernel_util.cc`, whose product of floats the wheel keeps in a double).
     #[inline(never)]
     pub(super) fn read_rounded(
         &mut self,
@@ -108,7 +108,7 @@ impl<'a> Scale<'a> {
         if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
             return Err(Fault::Quantization(filter.operand()));
         }
-        let factor = Multiplier::of_scales(product, 1.0, output);
+        let factor = Multiplier::of_scales(node.input(0)?.scale()?, filter.scale()?, output);
         self.set(node, Factors::All(factor), activation)
     }
 
