@@ -8,9 +8,10 @@
 //! two, in every position in which they are among its inputs and outputs. Then `x` is read before it is destroyed, and never
 //! after, unless it is an output of its subgraph, which is read when the last operator has run.
 //!
-//! That the operator is the one whose step both spans share follows from the spans: `y` has no other writer, so that it starts
-//! where this operator runs first, and an operator that calls subgraphs ends later than it starts, so that its inputs do,
-//! too. If a subgraph is called again, its tensors' spans reach to the second call, and share more than one step.
+//! That the operator is the one whose step both spans share follows from the spans: this must be true of all operators
+//! that write `y`, so that it starts where this operator runs first; an operator that calls subgraphs ends later than it
+//! starts, so that its inputs do, too. If a subgraph is called again, its tensors' spans reach to the second call, and share
+//! more than one step.
 //!
 //! # Both are the same
 //! A kernel may promise that with its input just there it copies bytes onto themselves (`view_at`). Where that distance is
@@ -155,12 +156,7 @@ impl<'c> Check<'c> {
         let (first, last) = self.records.span(x);
         let (start, _) = self.records.span(y);
         let has = |record, flag| self.records.has(record, flag);
-        first != 0
-            && first < start
-            && last == start
-            && !has(x, Flag::KEPT)
-            && has(y, Flag::WRITTEN)
-            && !has(y, Flag::SHARED)
+        first != 0 && first < start && last == start && !has(x, Flag::KEPT) && has(y, Flag::WRITTEN)
     }
 
     /// How far `x` is above `y`.

@@ -110,7 +110,20 @@ impl Multiplier {
     pub fn apply(self, x: i32) -> i32 {
         let left = self.shift.max(0) as u32;
         let right = (-self.shift).max(0) as u32;
-        rounding_shift_right(doubling_high(x.wrapping_shl(left), self.multiplier), right)
+        rounding_shift_right(self.high(x.wrapping_shl(left)), right)
+    }
+
+    /// As [`apply`](Self::apply), of a factor whose shift is not to the left:
+    /// `MultiplyByQuantizedMultiplierSmallerThanOneExp`.
+    #[inline(always)]
+    pub fn shrink(self, x: i32) -> i32 {
+        rounding_shift_right(self.high(x), self.shift.wrapping_neg() as u32)
+    }
+
+    /// As [`doubling_high`], which has a case for a multiplier that there is not, the least number.
+    #[inline(always)]
+    fn high(self, x: i32) -> i32 {
+        ((i64::from(x) * i64::from(self.multiplier) + (1 << 30)) >> 31) as i32
     }
 
     /// As [`apply`](Self::apply), of an `i64` in 48 bits, which is rounded once: 16-bit kernels.

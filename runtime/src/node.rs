@@ -375,12 +375,14 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// [`Fault::Quantization`] if there is none.
+    #[inline(never)]
     pub fn scale(&self) -> Result<f32, Fault> {
         let scale = self.scales().get(0);
         scale.ok_or(Fault::Quantization(self.operand))
     }
 
     /// The first zero point; 0 if there is none.
+    #[inline(never)]
     pub fn zero_point(&self) -> i32 {
         self.zero_points().get(0).unwrap_or(0) as i32
     }

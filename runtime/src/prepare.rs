@@ -440,7 +440,7 @@ impl Visitor for Spans<'_, '_> {
         Ok(())
     }
 
-    fn operator(&mut self, at: &Visit<'_>, first: u16, last: u16) -> Result<(), Error> {
+    fn operator(&mut self, at: &Visit, first: u16, last: u16) -> Result<(), Error> {
         let word = self.run.operator_word(at.numbers.operator);
         if let Some(index) = self.record(word) {
             let (before, _) = self.records.span(index);

@@ -17,12 +17,11 @@ pub(crate) trait Visitor {
     /// A tensor is in use at `clock`.
     fn touch(&mut self, tensor: u32, clock: u16) -> Result<(), Error>;
     /// An operator runs from `first` to `last`; its subgraph's first tensor has the position `first_tensor`.
-    fn operator(&mut self, at: &Visit<'_>, first: u16, last: u16) -> Result<(), Error>;
+    fn operator(&mut self, at: &Visit, first: u16, last: u16) -> Result<(), Error>;
 }
 
 /// An operator that the clock meets.
-pub(crate) struct Visit<'a> {
-    pub(crate) operator: Operator<'a>,
+pub(crate) struct Visit {
     pub(crate) numbers: Numbers,
 }
 
@@ -95,7 +94,6 @@ impl Walk<'_, '_> {
                 visitor.touch(id(tensor)?, self.clock)?;
             }
             let at = Visit {
-                operator,
                 numbers: Numbers {
                     operator: numbers.operator.saturating_add(k as u32),
                     ..numbers

@@ -22,7 +22,7 @@ pub const HARD_SWISH: Kernel = elementwise(Code::HARD_SWISH, hard_swish);
 pub const ELU: Kernel = elementwise(Code::ELU, elu);
 
 fn relu_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
-    let factor = Multiplier::new(pair.ratio()?);
+    let factor = pair.ratio(1.0)?;
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     let least = to.max(T::LEAST);
     pair.compute(|x: T| {
@@ -69,9 +69,8 @@ fn relu6(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn leaky_relu_quantized<T: Quantized>(pair: &Pair<'_>, alpha: f32) -> Result<(), Fault> {
-    let of_negative = f64::from(pair.input.scale()?) * f64::from(alpha);
-    let of_negative = Multiplier::new(of_negative / f64::from(pair.output.scale()?));
-    let of_positive = Multiplier::new(pair.ratio()?);
+    let of_negative = pair.ratio(alpha)?;
+    let of_positive = pair.ratio(1.0)?;
     // What is negative is rounded as if it was not.
     let sign = of_negative.multiplier.signum();
     let of_negative = Multiplier {
@@ -101,10 +100,9 @@ fn leaky_relu(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn prelu_quantized<T: Quantized>(t: &Operands<'_>) -> Result<(), Fault> {
-    let input = f64::from(t.a.scale()?);
-    let output = f64::from(t.output.scale()?);
-    let of_positive = Multiplier::new(input / output);
-    let of_negative = Multiplier::new(input * f64::from(t.b.scale()?) / output);
+    let (input, output) = (t.a.scale()?, t.output.scale()?);
+    let of_positive = Multiplier::of_scales(input, 1.0, output);
+    let of_negative = Multiplier::of_scales(input, t.b.scale()?, output);
     let (from, to, of_alpha) = (t.a.zero_point(), t.output.zero_point(), t.b.zero_point());
     t.compute(|x: T, alpha: i8| {
         let x = x.into().wrapping_sub(from);
@@ -137,8 +135,7 @@ fn prelu(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// A factor with 16 bits, and its shift to the left: `DownScaleInt32ToInt16Multiplier`.
-fn short(real: f64) -> (i32, i32) {
-    let factor = Multiplier::new(real);
+fn short(factor: Multiplier) -> (i32, i32) {
     let multiplier = match factor.multiplier >= i32::MAX - (1 << 15) {
         true => i16::MAX.into(),
         false => (factor.multiplier + (1 << 15)) >> 16,
@@ -159,9 +156,10 @@ fn shift_left_16(x: i32, bits: u32) -> i32 {
 }
 
 fn hard_swish_quantized(pair: &Pair<'_>) -> Result<(), Fault> {
-    let fine = f64::from(pair.input.scale()?) / 128.0;
-    let (output, output_shift) = short(fine / f64::from(pair.output.scale()?));
-    let (reluish, reluish_shift) = short(fine / (3.0 / 32768.0));
+    const FINE: f32 = 1.0 / 128.0;
+    let (output, output_shift) = short(pair.ratio(FINE)?);
+    let reluish = Multiplier::of_scales(pair.input.scale()?, FINE, 3.0 / 32768.0);
+    let (reluish, reluish_shift) = short(reluish);
     if output_shift > 0 {
         return Err(Fault::Quantization(pair.output.operand()));
     }

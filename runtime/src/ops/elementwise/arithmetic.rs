@@ -91,12 +91,14 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    /// The inputs as integers of `2^left` units each, times the factors, which are below 1.
-    pub(super) fn new(t: &Operands<'_>, left: u32, factors: [f64; 2]) -> Result<Self, Fault> {
+    /// The inputs as integers of `2^left` units each, at a scale of `unit`, which is above theirs.
+    #[inline(never)]
+    pub(super) fn new(t: &Operands<'_>, left: u32, unit: f32) -> Result<Self, Fault> {
+        let factor = |tensor: &Tensor<'_>| below_one(tensor.scale()?, 1.0, unit, tensor);
         Ok(Self {
             zero_points: [t.a.zero_point(), t.b.zero_point()],
             left,
-            factors: [below_one(factors[0], &t.a)?, below_one(factors[1], &t.b)?],
+            factors: [factor(&t.a)?, factor(&t.b)?],
         })
     }
 
@@ -104,18 +106,11 @@ impl Scaled {
     pub(super) fn of(&self, a: i32, b: i32) -> (i32, i32) {
         let scaled = |x: i32, zero_point: i32, factor: Multiplier| {
             let shifted = x.wrapping_sub(zero_point).wrapping_shl(self.left);
-            shrink(shifted, factor)
+            factor.shrink(shifted)
         };
         let ([zero_a, zero_b], [factor_a, factor_b]) = (self.zero_points, self.factors);
         (scaled(a, zero_a, factor_a), scaled(b, zero_b, factor_b))
     }
-}
-
-/// `x` times a factor below 1: `MultiplyByQuantizedMultiplierSmallerThanOneExp`.
-#[inline(always)]
-fn shrink(x: i32, factor: Multiplier) -> i32 {
-    let right = factor.shift.wrapping_neg() as u32;
-    rounding_shift_right(doubling_high(x, factor.multiplier), right)
 }
 
 /// A quantized result: factor, zero point, least, largest.
@@ -149,27 +144,28 @@ impl Out {
     }
 }
 
-/// The left shift of sums: 16 bits and their sign leave 15.
-fn sum_shift(output: &Tensor<'_>) -> u32 {
-    match output.element_type() {
-        Type::INT16 => 15,
-        _ => 20,
-    }
+/// `2^-exponent`, of a small exponent.
+fn unit(exponent: u32) -> f32 {
+    1.0 / 1u32.wrapping_shl(exponent) as f32
 }
 
-fn power_of_two(exponent: u32) -> f64 {
-    f64::from(1u32.wrapping_shl(exponent))
+/// Twice the larger scale of the two inputs.
+fn twice_larger(t: &Operands<'_>) -> Result<f32, Fault> {
+    let (a, b) = (t.a.scale()?, t.b.scale()?);
+    Ok(2.0 * if a < b { b } else { a })
 }
 
 #[inline(never)]
 fn sum_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault> {
-    let left = sum_shift(&t.output);
-    let (a, b) = (f64::from(t.a.scale()?), f64::from(t.b.scale()?));
-    let twice = 2.0 * if a < b { b } else { a };
-    let output = twice / (power_of_two(left) * f64::from(t.output.scale()?));
-    let scaled = Scaled::new(t, left, [a / twice, b / twice])?;
-    let out = Out::new(below_one(output, &t.output)?, &t.output, fused(node)?)?;
-    Ok((scaled, out))
+    // 16 bits and their sign leave 15.
+    let left = match t.output.element_type() {
+        Type::INT16 => 15,
+        _ => 20,
+    };
+    let twice = twice_larger(t)?;
+    let factor = below_one(twice, unit(left), t.output.scale()?, &t.output)?;
+    let out = Out::new(factor, &t.output, fused(node)?)?;
+    Ok((Scaled::new(t, left, twice)?, out))
 }
 
 fn add_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
@@ -177,7 +173,7 @@ fn add_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), 
     let (scaled, out) = sum_prepare(node, t)?;
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
-        out.clamp(shrink(a.wrapping_add(b), out.factor))
+        out.clamp(out.factor.shrink(a.wrapping_add(b)))
     })
 }
 
@@ -200,7 +196,7 @@ fn sub_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), 
     let (scaled, out) = sum_prepare(node, t)?;
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
-        out.clamp(shrink(a.wrapping_sub(b), out.factor))
+        out.clamp(out.factor.shrink(a.wrapping_sub(b)))
     })
 }
 
@@ -222,8 +218,7 @@ fn sub(node: &Node<'_>) -> Result<(), Fault> {
 
 #[inline(never)]
 fn mul_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<Out, Fault> {
-    let product = f64::from(t.a.scale()?) * f64::from(t.b.scale()?);
-    let factor = Multiplier::new(product / f64::from(t.output.scale()?));
+    let factor = Multiplier::of_scales(t.a.scale()?, t.b.scale()?, t.output.scale()?);
     Out::new(factor, &t.output, fused(node)?)
 }
 
@@ -344,12 +339,10 @@ fn squared_difference_prepare(t: &Operands<'_>) -> Result<(Scaled, Out), Fault> 
             return Err(Fault::Quantization(tensor.operand()));
         }
     }
-    let (a, b) = (f64::from(t.a.scale()?), f64::from(t.b.scale()?));
-    let twice = 2.0 * if a < b { b } else { a };
-    let units = f64::from(power_of_two(2 * left) as f32 * t.output.scale()?);
-    let scaled = Scaled::new(t, left, [a / twice, b / twice])?;
-    let factor = Multiplier::new(twice * twice / units);
-    Ok((scaled, Out::new(factor, &t.output, activation::NONE)?))
+    let twice = twice_larger(t)?;
+    let factor = Multiplier::of_scales(twice, twice * unit(2 * left), t.output.scale()?);
+    let out = Out::new(factor, &t.output, activation::NONE)?;
+    Ok((Scaled::new(t, left, twice)?, out))
 }
 
 fn squared_difference_quantized<T: Quantized>(t: &Operands<'_>) -> Result<(), Fault> {
@@ -440,13 +433,12 @@ fn add_n(node: &Node<'_>) -> Result<(), Fault> {
             },
         ),
         Type::INT8 => {
-            let twice = 2.0 * f64::from(first.scale()?);
-            let input = below_one(f64::from(first.scale()?) / twice, &first)?;
-            let units = power_of_two(20) * f64::from(output.scale()?);
-            let factor = below_one(twice / units, &output)?;
+            let twice = 2.0 * first.scale()?;
+            let input = below_one(first.scale()?, 1.0, twice, &first)?;
+            let factor = below_one(twice, unit(20), output.scale()?, &output)?;
             let out = Out::new(factor, &output, activation::NONE)?;
             let zero_point = first.zero_point();
-            let scaled = |x: i32| shrink(x.wrapping_sub(zero_point).wrapping_shl(20), input);
+            let scaled = |x: i32| input.shrink(x.wrapping_sub(zero_point).wrapping_shl(20));
             blocks::<i8, i32>(
                 node,
                 scaled(0),
@@ -457,7 +449,7 @@ fn add_n(node: &Node<'_>) -> Result<(), Fault> {
                 },
                 |sums, output| {
                     for (k, sum) in sums.iter().enumerate() {
-                        output.set(k, out.clamp(shrink(*sum, out.factor)));
+                        output.set(k, out.clamp(out.factor.shrink(*sum)));
                     }
                 },
             )

@@ -70,8 +70,7 @@ fn compare(node: &Node<'_>, comparison: &impl Comparison, of_bool: bool) -> Resu
     t.b.expect(t.a.element_type())?;
     match t.a.element_type() {
         Type::INT8 => {
-            let factors = [t.a.scale()?.into(), t.b.scale()?.into()];
-            let scaled = Scaled::new(&t, 8, factors)?;
+            let scaled = Scaled::new(&t, 8, 1.0)?;
             t.compute(|a: i8, b: i8| {
                 let (a, b) = scaled.of(a.into(), b.into());
                 u8::from(comparison.holds(a, b))

@@ -5,7 +5,7 @@
 
 use super::{Pair, Quantized, elementwise};
 use crate::error::Fault;
-use crate::fixed::{Multiplier, clamp};
+use crate::fixed::clamp;
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
@@ -73,7 +73,7 @@ fn requantize(pair: &Pair<'_>) -> Result<(), Fault> {
     if !known {
         return Err(pair.output.wrong_type());
     }
-    let factor = Multiplier::new(pair.ratio()?);
+    let factor = pair.ratio(1.0)?;
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     let (least, largest) = match pair.output.element_type() {
         Type::INT8 => (i8::LEAST, i8::LARGEST),

@@ -152,20 +152,23 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// The input's scale over the output's.
-    fn ratio(&self) -> Result<f64, Fault> {
-        Ok(f64::from(self.input.scale()?) / f64::from(self.output.scale()?))
+    /// The input's scale times `factor` over the output's.
+    #[inline(never)]
+    fn ratio(&self, factor: f32) -> Result<Multiplier, Fault> {
+        let (input, output) = (self.input.scale()?, self.output.scale()?);
+        Ok(Multiplier::of_scales(input, factor, output))
     }
 }
 
-/// A factor above 0 and below 1, whose shift is to the right: `QuantizeMultiplierSmallerThanOneExp`, of something that has
-/// to do with `tensor`.
+/// `a * b / c`, of which all are above 0, as a factor below 1: `QuantizeMultiplierSmallerThanOneExp`, of something that has to
+/// do with `tensor`.
 ///
 /// # Errors
 /// [`Fault::Quantization`] if it is not.
-fn below_one(real: f64, tensor: &Tensor<'_>) -> Result<Multiplier, Fault> {
-    let factor = Multiplier::new(real);
-    match real > 0.0 && real < 1.0 && factor.shift <= 0 {
+#[inline(never)]
+fn below_one(a: f32, b: f32, c: f32, tensor: &Tensor<'_>) -> Result<Multiplier, Fault> {
+    let factor = Multiplier::of_scales(a, b, c);
+    match a > 0.0 && b > 0.0 && c > 0.0 && factor.shift <= 0 {
         true => Ok(factor),
         false => Err(Fault::Quantization(tensor.operand())),
     }

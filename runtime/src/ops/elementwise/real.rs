@@ -45,7 +45,7 @@ fn floats<'a>(node: &Node<'a>) -> Result<Pair<'a>, Fault> {
 
 fn abs_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
     // A factor of 1 changes nothing.
-    let factor = Multiplier::new(pair.ratio()?);
+    let factor = pair.ratio(1.0)?;
     let (from, to) = (pair.input.zero_point(), pair.output.zero_point());
     pair.compute(|x: T| {
         let scaled = factor.apply(x.into().wrapping_sub(from).wrapping_abs());

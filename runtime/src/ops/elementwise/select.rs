@@ -3,7 +3,7 @@
 use super::broadcast::Runs;
 use super::{Pair, elementwise};
 use crate::contract::Contract;
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View};
 use crate::node::Node;
@@ -17,23 +17,31 @@ pub const ZEROS_LIKE: Kernel =
     // Nothing is read.
     Kernel::builtin(Code::ZEROS_LIKE, zeros_like).with_contract(Contract::Whole);
 
-fn select(node: &Node<'_>) -> Result<(), Fault> {
-    let output = node.output(0)?;
+/// The type of the elements, of one byte each in the condition.
+#[inline(never)]
+fn one_type(node: &Node<'_>) -> Result<Type, Fault> {
+    let element_type = node.output(0)?.element_type();
     node.input(0)?.expect(Type::BOOL)?;
-    node.input(1)?.expect(output.element_type())?;
-    node.input(2)?.expect(output.element_type())?;
-    match output.element_type() {
+    node.input(1)?.expect(element_type)?;
+    node.input(2)?.expect(element_type)?;
+    Ok(element_type)
+}
+
+fn select(node: &Node<'_>) -> Result<(), Fault> {
+    match one_type(node)? {
         Type::INT8 => select_of::<i8>(node),
         Type::INT16 => select_of::<i16>(node),
         Type::FLOAT32 => select_of::<u32>(node),
-        _ => Err(output.wrong_type()),
+        _ => Err(Fault::ElementType(Operand::Output(0))),
     }
 }
 
 /// Of elements of the size of `T`.
+#[inline(never)]
 fn select_of<T: Element>(node: &Node<'_>) -> Result<(), Fault> {
     let (condition, x, y) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let mut runs = Runs::new(&node.output(0)?, &[condition, x, y])?;
+    let mut runs = Runs::NONE;
+    runs.set(&node.output(0)?, &[&condition, &x, &y])?;
     let output = node.output(0)?.write::<T>()?;
     let (condition, x, y) = (condition.read::<u8>()?, x.read::<T>()?, y.read::<T>()?);
     while let Some(start) = runs.next(output.len()) {

@@ -73,7 +73,7 @@ struct Input {
 impl Input {
     #[inline(never)]
     fn new(input: &Tensor<'_>) -> Result<Self, Fault> {
-        let factor = Multiplier::new(f64::from(input.scale()?) * f64::from(1 << 27));
+        let factor = Multiplier::of_scales(input.scale()?, (1 << 27) as f32, 1.0);
         // What comes to 15 or more with 4 integer bits. A smaller scale would be no number with 27 bits after the point.
         let Ok(left) = u32::try_from(factor.shift) else {
             return Err(Fault::Quantization(input.operand()));

@@ -327,9 +327,7 @@ fn integers<T: Activation>(layer: &Layer<'_, '_>) -> Result<(), Fault> {
     let input_factor = Multiplier::new(UNIT * UNIT / cell_scale);
     let output_factor = Multiplier::new(UNIT * UNIT / f64::from(hidden.scale()?));
     let zero_point = hidden.zero_point();
-    let clip = f64::from(layer.clip) / cell_scale;
-    // As conversions in C, since it is limited before.
-    let clip = if clip > 32767.0 { 32767 } else { clip as i32 };
+    let clip = clamp(f64::from(layer.clip) / cell_scale, -32768.0, 32767.0) as i32;
     let (factor, right) = match log2(cell.scale()?) + 12 {
         left @ 0.. => (3i32.wrapping_shl(left as u32), 0),
         left => (3, left.unsigned_abs()),

@@ -172,11 +172,17 @@ impl<'a> Scale<'a> {
                 set(2, *factor, c);
                 set(3, *factor, d);
             }
-            Factors::Scales { .. } => {
-                for (k, sum) in sums.iter().enumerate() {
-                    set(k, self.worked_out(channel + k), *sum);
-                }
-            }
+            Factors::Scales { .. } => self.slow4(channel, sums, out),
+        }
+    }
+
+    /// As [`narrow4`](Self::narrow4), where factors have to be worked out.
+    #[cold]
+    #[inline(never)]
+    fn slow4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
+        for (k, sum) in sums.iter().enumerate() {
+            let factor = self.worked_out(channel + k);
+            out.set(k, self.output(factor.apply(*sum)) as i8);
         }
     }
 
