@@ -3,7 +3,7 @@
 //! The rules are those of TFLM's `batch_matmul.cc` and `reference/batch_matmul.h`. TFLM transposes matrices in memory that
 //! persists; here they are read as they lie.
 
-use super::{OUTPUT, dot, dot_of_floats, dot_wide, quantization, read, tensor, write};
+use super::{OUTPUT, dot, dot_of_floats, dot_wide, quantization, read, tensor, type_of, write};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
@@ -13,14 +13,13 @@ use crate::types::Type;
 
 /// `BATCH_MATMUL`: `[.., rows, depth]` by `[.., depth, columns]`, each of them transposed by option, with 2 to 5 dimensions
 /// of which those in front of the last two are broadcast. int8, int16 or float32.
-pub const BATCH_MATMUL: Kernel = Kernel::builtin(Code::BATCH_MATMUL, |node| {
-    match tensor(node, LHS)?.element_type() {
+pub const BATCH_MATMUL: Kernel =
+    Kernel::builtin(Code::BATCH_MATMUL, |node| match type_of(node, LHS)? {
         Type::INT8 => int8(node),
         Type::INT16 => int16(node),
         Type::FLOAT32 => float(node),
         _ => Err(Fault::ElementType(LHS)),
-    }
-});
+    });
 /// [`BATCH_MATMUL`] of int8 alone.
 pub const BATCH_MATMUL_INT8: Kernel = Kernel::builtin(Code::BATCH_MATMUL, int8);
 /// [`BATCH_MATMUL`] of int16 alone.

@@ -5,7 +5,10 @@
 //! scratch memory; here a unit's gates are computed together, and the output is where the new hidden state stays until the
 //! old one is not read any more, so that none is needed.
 
-use super::{OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, state, tensor, write};
+use super::{
+    INPUT, OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, state, tensor, type_of,
+    write,
+};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
@@ -21,7 +24,7 @@ use crate::types::Type;
 /// cell state of int16; float32.
 pub const UNIDIRECTIONAL_SEQUENCE_LSTM: Kernel =
     Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
-        match tensor(node, INPUT)?.element_type() {
+        match type_of(node, INPUT)? {
             Type::INT8 => integers::<i8>(node),
             Type::INT16 => integers::<i16>(node),
             Type::FLOAT32 => floats(node),
@@ -62,8 +65,6 @@ struct Layer {
     size: usize,
     units: usize,
 }
-
-const INPUT: Operand = Operand::Input(0);
 
 impl Layer {
     #[inline(never)]

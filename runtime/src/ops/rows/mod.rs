@@ -82,23 +82,27 @@ numbers! {
 
 /// Calls `each` with the first element and the length of every row along the last axis, which input and output have alike.
 #[inline(never)]
-fn rows_of(
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
-    each: &mut dyn FnMut(usize, usize) -> Option<()>,
-) -> Result<(), Fault> {
-    let depth = input.shape().dim_from_end(0);
-    let len = input.len();
-    let alike = output.len() == len && output.shape().dim_from_end(0) == depth;
-    if input.shape().rank() == 0 || !alike {
-        return Err(output.wrong_shape());
+fn rows_of(node: &Node<'_>, each: &mut dyn FnMut(usize, usize) -> Option<()>) -> Result<(), Fault> {
+    let (len, depth) = rows_in(node, INPUT)?;
+    if rows_in(node, OUTPUT)? != (len, depth) {
+        return Err(Fault::Shape(OUTPUT));
     }
     let mut start = 0;
     while start < len {
-        each(start, depth).ok_or(input.wrong_value())?;
+        each(start, depth).ok_or(Fault::Value(INPUT))?;
         start += depth;
     }
     Ok(())
+}
+
+/// Elements, and elements along the last axis.
+#[inline(never)]
+fn rows_in(node: &Node<'_>, operand: Operand) -> Result<(usize, usize), Fault> {
+    let tensor = tensor(node, operand)?;
+    match tensor.shape().rank() {
+        0 => Err(Fault::Shape(operand)),
+        _ => Ok((tensor.len(), tensor.shape().dim_from_end(0))),
+    }
 }
 
 /// The sum of `(a + a_offset) * (b + b_offset)` over as many elements as both have.
@@ -149,19 +153,19 @@ fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
 }
 
 /// The axis that input 1 names: how often its elements start anew, how many it has, and how far they are apart. Of an
-/// `input` that has elements.
+/// input that has elements.
 #[inline(never)]
-fn along(node: &Node<'_>, input: &Tensor<'_>) -> Result<(usize, usize, usize), Fault> {
-    let axis = node.input(1)?;
-    axis.expect(Type::INT32)?;
-    let shape = input.shape();
-    if axis.is_empty() || input.is_empty() {
-        return Err(axis.wrong_shape());
+fn along(node: &Node<'_>) -> Result<(usize, usize, usize), Fault> {
+    let axis = read::<i32>(node, 1, Type::INT32)?;
+    let tensor = tensor(node, INPUT)?;
+    let shape = tensor.shape();
+    if axis.is_empty() || tensor.is_empty() {
+        return Err(Fault::Shape(INPUT));
     }
-    let (number, rank) = (axis.read::<i32>()?.get(0), shape.rank() as i32);
+    let (number, rank) = (axis.get(0), shape.rank() as i32);
     let number = if number < 0 { number + rank } else { number };
     if number < 0 || number >= rank {
-        return Err(axis.wrong_value());
+        return Err(Fault::Value(Operand::Input(1)));
     }
     let at = number as usize;
     let outer = shape.product(0, at).unwrap_or(0);
@@ -192,6 +196,11 @@ fn dims<const N: usize>(node: &Node<'_>, operand: Operand) -> Result<[usize; N],
 fn quantization(node: &Node<'_>, operand: Operand) -> Result<(f32, i32), Fault> {
     let tensor = tensor(node, operand)?;
     Ok((tensor.scale()?, tensor.zero_point()))
+}
+
+#[inline(never)]
+fn type_of(node: &Node<'_>, operand: Operand) -> Result<Type, Fault> {
+    Ok(tensor(node, operand)?.element_type())
 }
 
 /// The elements of input `index`, whose type is given.
@@ -251,4 +260,6 @@ fn state<'a, T: Element>(
     }
 }
 
+/// The first input, which all operators here but TRANSPOSE_CONV compute of.
+const INPUT: Operand = Operand::Input(0);
 const OUTPUT: Operand = Operand::Output(0);

@@ -3,7 +3,7 @@
 //! The rules are those of TFLM's `reduce_common.cc` and `reference/reduce.h`. TFLM keeps a sum for each output in scratch
 //! memory; here each output is computed at once, and none is needed.
 
-use super::{Number, OUTPUT, quantization, read, tensor, write};
+use super::{INPUT, Number, OUTPUT, quantization, read, tensor, type_of, write};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
@@ -43,8 +43,6 @@ pub const REDUCE_MIN_INT8: Kernel =
 /// [`REDUCE_MIN`] of float32 alone.
 pub const REDUCE_MIN_FLOAT32: Kernel =
     Kernel::builtin(Code::REDUCE_MIN, |node| extreme_float(node, false));
-
-const INPUT: Operand = Operand::Input(0);
 
 /// Axes that are kept, or that are reduced; neighbours are one. Outermost first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,11 +205,11 @@ impl Reduction {
 }
 
 fn sum(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
-    match node.input(0)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => sum_int8(node, mean),
         Type::INT16 => sum_int16(node, mean),
         Type::FLOAT32 => sum_float(node, mean),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
@@ -284,10 +282,10 @@ fn sum_float(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
 }
 
 fn extreme(node: &Node<'_>, max: bool) -> Result<(), Fault> {
-    match node.input(0)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => extreme_int8(node, max),
         Type::FLOAT32 => extreme_float(node, max),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 

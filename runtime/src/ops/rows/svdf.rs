@@ -4,7 +4,8 @@
 //! summed up at once, and none is needed.
 
 use super::{
-    OUTPUT, dims, dot, dot_of_floats, quantization, read, read_optional, state, tensor, write,
+    INPUT, OUTPUT, dims, dot, dot_of_floats, quantization, read, read_optional, state, type_of,
+    write,
 };
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
@@ -27,10 +28,10 @@ pub const SVDF_FLOAT32: Kernel =
     Kernel::builtin(Code::SVDF, svdf_float).with_contract(Contract::Whole);
 
 fn svdf(node: &Node<'_>) -> Result<(), Fault> {
-    match tensor(node, INPUT)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => svdf_int8(node),
         Type::FLOAT32 => svdf_float(node),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
@@ -45,7 +46,6 @@ struct Layer {
     units: usize,
 }
 
-const INPUT: Operand = Operand::Input(0);
 const FEATURES: Operand = Operand::Input(1);
 const TIME: Operand = Operand::Input(2);
 const BIAS: Operand = Operand::Input(3);
@@ -133,7 +133,7 @@ impl Layer {
 
 fn svdf_int8(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    match tensor(node, TIME)?.element_type() {
+    match type_of(node, TIME)? {
         Type::INT8 => integers::<i8>(node, &layer, Type::INT8),
         Type::INT16 => integers::<i16>(node, &layer, Type::INT16),
         _ => Err(Fault::ElementType(TIME)),

@@ -7,7 +7,8 @@
 use arenaplan_schema::view::Vector;
 
 use super::{
-    OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, read_optional, tensor, write,
+    OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, read_optional, tensor, type_of,
+    write,
 };
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, activation_range, activation_range_f32, clamp};
@@ -34,11 +35,11 @@ const OPTION_STRIDE_Y: u16 = 2;
 const OPTION_ACTIVATION: u16 = 3;
 
 fn transpose_conv(node: &Node<'_>) -> Result<(), Fault> {
-    match node.input(2)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => int8(node),
         Type::INT16 => int16(node),
         Type::FLOAT32 => float(node),
-        _ => Err(Fault::ElementType(Operand::Input(2))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
