@@ -6,8 +6,8 @@
 //! old one is not read any more, so that none is needed.
 
 use super::{
-    INPUT, OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, state, tensor, type_of,
-    write,
+    INPUT, OUTPUT, dims, dot, dot_of_bytes, dot_of_floats, dot_wide, quantization, read, state,
+    tensor, type_of, write,
 };
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
@@ -226,7 +226,10 @@ impl Activation for i8 {
         bias: i32,
         factor: Multiplier,
     ) -> i32 {
-        let sum = dot(row, offset, weights, weights_offset);
+        let sum = match weights_offset {
+            0 => dot_of_bytes(row, offset, weights),
+            _ => dot(row, offset, weights, weights_offset),
+        };
         saturate(factor.apply(sum.wrapping_add(bias)))
     }
 }

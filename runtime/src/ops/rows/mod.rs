@@ -124,6 +124,24 @@ fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
     sum
 }
 
+/// The sum of `(x + offset) * weight`, as [`dot`] has it.
+#[inline(never)]
+fn dot_of_bytes(x: View<'_, i8>, offset: i32, weights: View<'_, i8>) -> i32 {
+    // In 16 bits, which is what vector instructions multiply.
+    let Some(offset) = i16::try_from(offset)
+        .ok()
+        .filter(|o| o.unsigned_abs() < 0x7000)
+    else {
+        return dot(x, offset, weights, 0);
+    };
+    let mut sum = 0i32;
+    for k in 0..x.len().min(weights.len()) {
+        let x = i16::from(x.get(k)).wrapping_add(offset);
+        sum = sum.wrapping_add(i32::from(x) * i32::from(weights.get(k)));
+    }
+    sum
+}
+
 /// As [`dot`], in 64 bits.
 #[inline(never)]
 fn dot_wide<A: Element + Into<i32>, B: Element + Into<i32>>(

@@ -4,8 +4,8 @@
 //! summed up at once, and none is needed.
 
 use super::{
-    INPUT, OUTPUT, dims, dot, dot_of_floats, quantization, read, read_optional, state, type_of,
-    write,
+    INPUT, OUTPUT, dims, dot, dot_of_bytes, dot_of_floats, quantization, read, read_optional,
+    state, type_of, write,
 };
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
@@ -175,7 +175,7 @@ fn integers<S: Element + Into<i32> + TryFrom<i32>>(
     let largest = (1i32 << (8 * size_of::<S>() - 1)) - 1;
 
     let remembered = layer.remember(input, features, state, |weights, input| {
-        let scaled = feature_factor.apply(dot(weights, 0, input, input_offset));
+        let scaled = feature_factor.apply(dot_of_bytes(input, input_offset, weights));
         let limited = clamp(scaled, -1 - largest, largest).wrapping_add(state_zero);
         // As a conversion in C: the low bits.
         let bits = 32 - 8 * size_of::<S>() as u32;

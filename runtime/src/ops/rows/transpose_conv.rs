@@ -7,8 +7,8 @@
 use arenaplan_schema::view::Vector;
 
 use super::{
-    OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, read_optional, tensor, type_of,
-    write,
+    OUTPUT, dims, dot_of_bytes, dot_of_floats, dot_wide, quantization, read, read_optional, tensor,
+    type_of, write,
 };
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, activation_range, activation_range_f32, clamp};
@@ -222,7 +222,7 @@ fn int8(node: &Node<'_>) -> Result<(), Fault> {
             filter,
             channel,
             start,
-            |sum, pixel, weights| sum.wrapping_add(dot(pixel, offset, weights, 0)),
+            |sum, pixel, weights| sum.wrapping_add(dot_of_bytes(pixel, offset, weights)),
             |k, sum| {
                 let scaled = factor.apply(sum).wrapping_add(zero_point);
                 to.set(k, clamp(scaled, least, largest) as i8);
