@@ -231,3 +231,39 @@ pub fn clamp<T: PartialOrd>(x: T, least: T, largest: T) -> T {
     let x = if x < least { least } else { x };
     if x > largest { largest } else { x }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As gemmlowp writes it.
+    fn halves_away_from_zero(a: i32, b: i32) -> i32 {
+        let product = i64::from(a) * i64::from(b);
+        let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
+        i32::try_from((product + nudge) / (1 << 31)).unwrap_or(i32::MAX)
+    }
+
+    #[test]
+    fn doubling_high_rounds_as_gemmlowp_does() {
+        let ends = [i32::MIN, i32::MIN + 1, -1, 0, 1, i32::MAX - 1, i32::MAX];
+        // Products that end in half of 2^31, and near it.
+        let halves = [
+            -(1 << 30),
+            (1 << 30) - 1,
+            1 << 30,
+            3 << 29,
+            1 << 15,
+            -(1 << 15),
+        ];
+        let mut x = 1u32;
+        let noise = core::array::from_fn::<_, 2000, _>(|_| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            x as i32 >> (x % 32)
+        });
+        for &a in ends.iter().chain(&halves).chain(&noise) {
+            for &b in ends.iter().chain(&halves).chain(noise.iter().take(200)) {
+                assert_eq!(doubling_high(a, b), halves_away_from_zero(a, b), "{a} {b}");
+            }
+        }
+    }
+}

@@ -155,3 +155,62 @@ fn shift(x: i32, bits: i32) -> i32 {
         Err(_) => rounding_shift_right(x, (-bits) as u32),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    fn close(got: i32, unit: f64, expected: f64, most: f64) {
+        let off = f64::from(got) * unit - expected;
+        assert!(
+            off.abs() <= most,
+            "{} is not {expected}",
+            f64::from(got) * unit
+        );
+    }
+
+    #[test]
+    fn exp_is_near_the_real_one() {
+        for integer_bits in [0, 4, 5, 6] {
+            let unit = (f64::from(integer_bits) - 31.0).exp2();
+            for k in 0..10_000 {
+                let x = -(i64::from(k) * i64::from(k) * 21) as i32;
+                let expected = (f64::from(x) * unit).exp();
+                let got = exp_of_negative(x, integer_bits);
+                close(got, (-31f64).exp2(), expected, 1e-6);
+            }
+        }
+        assert_eq!(exp_of_negative(0, 5), i32::MAX);
+        assert_eq!(exp_of_negative(i32::MIN, 6), 0);
+    }
+
+    #[test]
+    fn reciprocals_are_near_the_real_ones() {
+        for k in 1..10_000 {
+            let x = k * 200_003;
+            let unit = (-31f64).exp2();
+            let of_one_plus = 1.0 / (1.0 + f64::from(x) * unit);
+            close(reciprocal_of_one_plus(x), unit, of_one_plus, 1e-7);
+            let (half_up, power) = reciprocal(x, 12);
+            let expected = (31f64 - 12.0).exp2() / f64::from(x);
+            close(
+                half_up,
+                unit * f64::from(-power).exp2(),
+                expected,
+                expected * 1e-6,
+            );
+        }
+    }
+
+    #[test]
+    fn log_is_near_the_real_one() {
+        for k in 1..4_000 {
+            // From 1 on with 12 integer bits.
+            let x = (1 << 19) + k * 531_001;
+            let expected = (f64::from(x) * (-19f64).exp2()).ln();
+            close(log(x), (-26f64).exp2(), expected, 1e-5);
+        }
+    }
+}

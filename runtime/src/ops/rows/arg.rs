@@ -2,11 +2,11 @@
 //!
 //! The rules are those of TFLM's `arg_min_max.cc` and `reference/arg_min_max.h`: of equal elements, the first counts.
 
-use super::along;
-use crate::error::{Fault, Operand};
+use super::{INPUT, OUTPUT, along, read, type_of, write};
+use crate::error::Fault;
 use crate::kernel::{Code, Kernel};
 use crate::memory::Element;
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `ARG_MAX`: indices (int32) of the largest elements along an axis (input 1, int32), of int8 or float32.
@@ -15,26 +15,24 @@ pub const ARG_MAX: Kernel = Kernel::builtin(Code::ARG_MAX, |node| arg(node, true
 pub const ARG_MIN: Kernel = Kernel::builtin(Code::ARG_MIN, |node| arg(node, false));
 
 fn arg(node: &Node<'_>, max: bool) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    output.expect(Type::INT32)?;
-    match input.element_type() {
-        Type::INT8 => arg_of::<i8>(node, &input, &output, max),
-        Type::FLOAT32 => arg_of::<f32>(node, &input, &output, max),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+    match type_of(node, INPUT)? {
+        Type::INT8 => arg_of::<i8>(node, Type::INT8, max),
+        Type::FLOAT32 => arg_of::<f32>(node, Type::FLOAT32, max),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
 fn arg_of<T: Element + PartialOrd>(
     node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
+    element_type: Type,
     max: bool,
 ) -> Result<(), Fault> {
-    let (outer, len, inner) = along(node, input)?;
-    if output.len() != outer * inner {
-        return Err(output.wrong_shape());
+    let (outer, len, inner) = along(node)?;
+    let from = read::<T>(node, 0, element_type)?;
+    let to = write::<i32>(node, OUTPUT, Type::INT32)?;
+    if to.len() != outer * inner {
+        return Err(Fault::Shape(OUTPUT));
     }
-    let (from, to) = (input.read::<T>()?, output.write::<i32>()?);
     for k in 0..outer {
         for j in 0..inner {
             let mut at = k * len * inner + j;

@@ -23,9 +23,9 @@ pub use softmax::*;
 pub use svdf::*;
 pub use transpose_conv::*;
 
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::Kernel;
-use crate::memory::{Element, View};
+use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
 use crate::types::Type;
 
@@ -82,23 +82,27 @@ numbers! {
 
 /// Calls `each` with the first element and the length of every row along the last axis, which input and output have alike.
 #[inline(never)]
-fn rows_of(
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
-    each: &mut dyn FnMut(usize, usize) -> Option<()>,
-) -> Result<(), Fault> {
-    let depth = input.shape().dim_from_end(0);
-    let len = input.len();
-    let alike = output.len() == len && output.shape().dim_from_end(0) == depth;
-    if input.shape().rank() == 0 || !alike {
-        return Err(output.wrong_shape());
+fn rows_of(node: &Node<'_>, each: &mut dyn FnMut(usize, usize) -> Option<()>) -> Result<(), Fault> {
+    let (len, depth) = rows_in(node, INPUT)?;
+    if rows_in(node, OUTPUT)? != (len, depth) {
+        return Err(Fault::Shape(OUTPUT));
     }
     let mut start = 0;
     while start < len {
-        each(start, depth).ok_or(input.wrong_value())?;
+        each(start, depth).ok_or(Fault::Value(INPUT))?;
         start += depth;
     }
     Ok(())
+}
+
+/// Elements, and elements along the last axis.
+#[inline(never)]
+fn rows_in(node: &Node<'_>, operand: Operand) -> Result<(usize, usize), Fault> {
+    let tensor = tensor(node, operand)?;
+    match tensor.shape().rank() {
+        0 => Err(Fault::Shape(operand)),
+        _ => Ok((tensor.len(), tensor.shape().dim_from_end(0))),
+    }
 }
 
 /// The sum of `(a + a_offset) * (b + b_offset)` over as many elements as both have.
@@ -116,6 +120,24 @@ fn dot<A: Element + Into<i32>, B: Element + Into<i32>>(
             .wrapping_add(a_offset)
             .wrapping_mul(b.wrapping_add(b_offset));
         sum = sum.wrapping_add(product);
+    }
+    sum
+}
+
+/// The sum of `(x + offset) * weight`, as [`dot`] has it.
+#[inline(never)]
+fn dot_of_bytes(x: View<'_, i8>, offset: i32, weights: View<'_, i8>) -> i32 {
+    // In 16 bits, which is what vector instructions multiply.
+    let Some(offset) = i16::try_from(offset)
+        .ok()
+        .filter(|o| o.unsigned_abs() < 0x7000)
+    else {
+        return dot(x, offset, weights, 0);
+    };
+    let mut sum = 0i32;
+    for k in 0..x.len().min(weights.len()) {
+        let x = i16::from(x.get(k)).wrapping_add(offset);
+        sum = sum.wrapping_add(i32::from(x) * i32::from(weights.get(k)));
     }
     sum
 }
@@ -149,22 +171,113 @@ fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
 }
 
 /// The axis that input 1 names: how often its elements start anew, how many it has, and how far they are apart. Of an
-/// `input` that has elements.
+/// input that has elements.
 #[inline(never)]
-fn along(node: &Node<'_>, input: &Tensor<'_>) -> Result<(usize, usize, usize), Fault> {
-    let axis = node.input(1)?;
-    axis.expect(Type::INT32)?;
-    let shape = input.shape();
-    if axis.is_empty() || input.is_empty() {
-        return Err(axis.wrong_shape());
+fn along(node: &Node<'_>) -> Result<(usize, usize, usize), Fault> {
+    let axis = read::<i32>(node, 1, Type::INT32)?;
+    let tensor = tensor(node, INPUT)?;
+    let shape = tensor.shape();
+    if axis.is_empty() || tensor.is_empty() {
+        return Err(Fault::Shape(INPUT));
     }
-    let (number, rank) = (axis.read::<i32>()?.get(0), shape.rank() as i32);
+    let (number, rank) = (axis.get(0), shape.rank() as i32);
     let number = if number < 0 { number + rank } else { number };
     if number < 0 || number >= rank {
-        return Err(axis.wrong_value());
+        return Err(Fault::Value(Operand::Input(1)));
     }
     let at = number as usize;
     let outer = shape.product(0, at).unwrap_or(0);
     let inner = shape.product(at + 1, shape.rank()).unwrap_or(0);
     Ok((outer, shape.dim(at), inner))
 }
+
+// Tensors take much of the stack, so that kernels get what they need of one by the functions below, which return little.
+
+#[inline(never)]
+fn tensor<'a>(node: &Node<'a>, operand: Operand) -> Result<Tensor<'a>, Fault> {
+    match operand {
+        Operand::Input(index) => node.input(index.into()),
+        Operand::Output(index) => node.output(index.into()),
+    }
+}
+
+/// Dimensions of a tensor with `N` of them, and elements.
+#[inline(never)]
+fn dims<const N: usize>(node: &Node<'_>, operand: Operand) -> Result<[usize; N], Fault> {
+    let shape = tensor(node, operand)?.shape();
+    let some = shape.elements().is_some_and(|elements| elements > 0);
+    shape.dims().filter(|_| some).ok_or(Fault::Shape(operand))
+}
+
+/// Scale and zero point.
+#[inline(never)]
+fn quantization(node: &Node<'_>, operand: Operand) -> Result<(f32, i32), Fault> {
+    let tensor = tensor(node, operand)?;
+    Ok((tensor.scale()?, tensor.zero_point()))
+}
+
+#[inline(never)]
+fn type_of(node: &Node<'_>, operand: Operand) -> Result<Type, Fault> {
+    Ok(tensor(node, operand)?.element_type())
+}
+
+/// The elements of input `index`, whose type is given.
+#[inline(never)]
+fn read<'a, T: Element>(node: &Node<'a>, index: u8, expected: Type) -> Result<View<'a, T>, Fault> {
+    let tensor = tensor(node, Operand::Input(index))?;
+    tensor.expect(expected)?;
+    tensor.read()
+}
+
+/// As [`read`] of an input of `len` elements, or `None` if it is not given.
+#[inline(never)]
+fn read_optional<'a, T: Element>(
+    node: &Node<'a>,
+    index: u8,
+    expected: Type,
+    len: usize,
+) -> Result<Option<View<'a, T>>, Fault> {
+    let Some(tensor) = node.optional_input(index.into())? else {
+        return Ok(None);
+    };
+    tensor.expect(expected)?;
+    match tensor.len() == len {
+        true => tensor.read().map(Some),
+        false => Err(tensor.wrong_shape()),
+    }
+}
+
+/// The elements of a tensor to write, whose type is given.
+#[inline(never)]
+fn write<'a, T: Element>(
+    node: &Node<'a>,
+    operand: Operand,
+    expected: Type,
+) -> Result<ViewMut<'a, T>, Fault> {
+    let tensor = tensor(node, operand)?;
+    tensor.expect(expected)?;
+    tensor.write()
+}
+
+/// A variable's elements, `len` of the given type.
+#[inline(never)]
+fn state<'a, T: Element>(
+    node: &Node<'a>,
+    index: u8,
+    expected: Type,
+    len: usize,
+) -> Result<ViewMut<'a, T>, Fault> {
+    let tensor = tensor(node, Operand::Input(index))?;
+    tensor.expect(expected)?;
+    if !tensor.table().is_variable()? {
+        return Err(tensor.wrong_value());
+    }
+    match tensor.len() == len {
+        true => tensor.write(),
+        false => Err(tensor.wrong_shape()),
+    }
+}
+
+/// The first input, which all operators here but TRANSPOSE_CONV compute of.
+const INPUT: Operand = Operand::Input(0);
+const OUTPUT: Operand = Operand::Output(0);

@@ -3,13 +3,13 @@
 //! The rules are those of TFLM's `pooling_common.cc`, `l2_pool_2d.cc` and `reference/integer_ops/pooling.h`: a window that
 //! reaches over the edge has fewer pixels, and the average is over those that it has.
 
-use super::Number;
+use super::{INPUT, Number, OUTPUT, dims, quantization, read, tensor, type_of, write};
 use crate::contract::Contract;
-use crate::error::{Fault, Operand};
+use crate::error::Fault;
 use crate::fixed::{activation_range, activation_range_f32, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{View, ViewMut};
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `AVERAGE_POOL_2D`: `[batch, height, width, channels]` of int8, int16 or float32.
@@ -31,16 +31,18 @@ pub const MAX_POOL_2D_FLOAT32: Kernel = kernel(Code::MAX_POOL_2D, max_float);
 /// `L2_POOL_2D`, the root of the mean of squares: `[batch, height, width, channels]` of float32.
 pub const L2_POOL_2D: Kernel = kernel(Code::L2_POOL_2D, |node| floats(node, l2_of_floats));
 
+const OPTION_ACTIVATION: u16 = 5;
+
 const fn kernel(code: Code, run: fn(&Node<'_>) -> Result<(), Fault>) -> Kernel {
     Kernel::builtin(code, run).with_contract(Contract::Pooling)
 }
 
 fn average(node: &Node<'_>) -> Result<(), Fault> {
-    match node.input(0)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => average_int8(node),
         Type::INT16 => average_int16(node),
         Type::FLOAT32 => average_float(node),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
@@ -57,11 +59,11 @@ fn average_float(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn max(node: &Node<'_>) -> Result<(), Fault> {
-    match node.input(0)?.element_type() {
+    match type_of(node, INPUT)? {
         Type::INT8 => max_int8(node),
         Type::INT16 => max_int16(node),
         Type::FLOAT32 => max_float(node),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
@@ -140,18 +142,12 @@ struct Window {
 
 /// Calls `each` with the windows of all output pixels in order.
 #[inline(never)]
-fn windows(
-    node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
-    each: &mut dyn FnMut(Window) -> Option<()>,
-) -> Result<(), Fault> {
+fn windows(node: &Node<'_>, each: &mut dyn FnMut(Window) -> Option<()>) -> Result<(), Fault> {
     let options = node.options()?;
-    let [batches, height, width, channels] = input.shape().dims().ok_or(input.wrong_shape())?;
-    let [out_batches, out_height, out_width, out_channels] =
-        output.shape().dims().ok_or(output.wrong_shape())?;
+    let [batches, height, width, channels] = dims(node, INPUT)?;
+    let [out_batches, out_height, out_width, out_channels] = dims(node, OUTPUT)?;
     if batches != out_batches || channels != out_channels {
-        return Err(output.wrong_shape());
+        return Err(Fault::Shape(OUTPUT));
     }
     let same = match options.i8(0, 0)? {
         0 => true,
@@ -167,11 +163,8 @@ fn windows(
             same,
         ))
     };
-    let x = axis(width, out_width, 1)?.ok_or(output.wrong_shape())?;
-    let y = axis(height, out_height, 2)?.ok_or(output.wrong_shape())?;
-    if output.is_empty() {
-        return Ok(());
-    }
+    let x = axis(width, out_width, 1)?.ok_or(Fault::Shape(OUTPUT))?;
+    let y = axis(height, out_height, 2)?.ok_or(Fault::Shape(OUTPUT))?;
     let pitch = width * channels;
     let mut pixel = 0;
     for batch in 0..batches {
@@ -187,7 +180,7 @@ fn windows(
                     channels,
                     pixel,
                 };
-                each(window).ok_or(input.wrong_shape())?;
+                each(window).ok_or(Fault::Shape(INPUT))?;
                 pixel += 1;
             }
         }
@@ -199,34 +192,36 @@ fn windows(
 type Reduce<'a, T, R> = fn(View<'a, T>, Window, ViewMut<'a, T>, (R, R)) -> Option<()>;
 
 fn integers<'a, T: Integer>(node: &Node<'a>, reduce: Reduce<'a, T, i32>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(T::TYPE)?;
-    output.expect(T::TYPE)?;
-    let same_scale = (input.scale()? - output.scale()?).abs() <= 1e-6;
-    if !same_scale || input.zero_point() != output.zero_point() {
-        return Err(Fault::Quantization(output.operand()));
+    pool(node, reduce, T::TYPE, range_of_integers(node)?)
+}
+
+#[inline(never)]
+fn range_of_integers(node: &Node<'_>) -> Result<(i32, i32), Fault> {
+    let (scale, zero_point) = quantization(node, INPUT)?;
+    let (out_scale, out_zero) = quantization(node, OUTPUT)?;
+    let same_scale = (scale - out_scale).abs() <= 1e-6;
+    if !same_scale || zero_point != out_zero {
+        return Err(Fault::Quantization(OUTPUT));
     }
-    let range = activation_range(&output, node.options()?.i8(5, 0)?, 5)?;
-    pool(node, &input, &output, reduce, range)
+    let activation = node.options()?.i8(OPTION_ACTIVATION, 0)?;
+    activation_range(&tensor(node, OUTPUT)?, activation, OPTION_ACTIVATION as u8)
 }
 
 fn floats<'a>(node: &Node<'a>, reduce: Reduce<'a, f32, f32>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(Type::FLOAT32)?;
-    output.expect(Type::FLOAT32)?;
-    let range = activation_range_f32(node.options()?.i8(5, 0)?, 5)?;
-    pool(node, &input, &output, reduce, range)
+    let activation = node.options()?.i8(OPTION_ACTIVATION, 0)?;
+    let range = activation_range_f32(activation, OPTION_ACTIVATION as u8)?;
+    pool(node, reduce, Type::FLOAT32, range)
 }
 
 fn pool<'a, T: Number, R: Copy>(
     node: &Node<'a>,
-    input: &Tensor<'a>,
-    output: &Tensor<'a>,
     reduce: Reduce<'a, T, R>,
+    element_type: Type,
     range: (R, R),
 ) -> Result<(), Fault> {
-    let (from, to) = (input.read::<T>()?, output.write::<T>()?);
-    windows(node, input, output, &mut |window| {
+    let from = read::<T>(node, 0, element_type)?;
+    let to = write::<T>(node, OUTPUT, element_type)?;
+    windows(node, &mut |window| {
         let to = to.part(window.pixel * window.channels, window.channels)?;
         reduce(from, window, to, range)
     })

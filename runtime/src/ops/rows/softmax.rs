@@ -4,14 +4,14 @@
 //! `reference/log_softmax.h`.
 
 use super::lookup::{EXP, RECIPROCAL_OF_ONE_PLUS, look_up};
-use super::rows_of;
+use super::{INPUT, OUTPUT, quantization, read, rows_of, tensor, type_of, write};
 use crate::contract::Contract;
-use crate::error::{Fault, Operand};
+use crate::error::Fault;
 use crate::fixed::exp::{exp_of_negative, log, reciprocal};
 use crate::fixed::{Multiplier, clamp, doubling_high, rounding_shift_right};
 use crate::kernel::{Code, Kernel};
-use crate::memory::{View, ViewMut};
-use crate::node::{Node, Tensor};
+use crate::memory::{Element, View, ViewMut};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `SOFTMAX` along the last axis: int8 to int8 or int16, int16 to int16, float32.
@@ -35,28 +35,32 @@ const DIFFERENCE_BITS: u32 = 5;
 const SUM_BITS: u32 = 12;
 
 fn softmax(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    match (input.element_type(), output.element_type()) {
+    match (type_of(node, INPUT)?, type_of(node, OUTPUT)?) {
         (Type::INT8, Type::INT8) => softmax_int8(node),
-        (Type::INT8, Type::INT16) => int8::<i16>(
-            node,
-            &input,
-            &output,
-            i32::from(i16::MIN),
-            1.0 / 65536.0,
-            0.001,
-        ),
+        (Type::INT8, Type::INT16) => int8::<i16>(node, Type::INT16, 1.0 / 65536.0, 0.001),
         (Type::INT16, Type::INT16) => softmax_int16(node),
         (Type::FLOAT32, Type::FLOAT32) => softmax_float(node),
-        _ => Err(output.wrong_type()),
+        _ => Err(Fault::ElementType(OUTPUT)),
     }
 }
 
 fn softmax_int8(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(Type::INT8)?;
-    output.expect(Type::INT8)?;
-    int8::<i8>(node, &input, &output, i32::from(i8::MIN), 1.0 / 256.0, 0.0)
+    int8::<i8>(node, Type::INT8, 1.0 / 256.0, 0.0)
+}
+
+/// The option, by which differences are multiplied.
+fn beta(node: &Node<'_>) -> Result<f32, Fault> {
+    node.options()?.f32(0, 0.0)
+}
+
+/// Whether the output has the scale, which may be off by a part, and the zero point.
+#[inline(never)]
+fn expect_output(node: &Node<'_>, scale: f32, off: f32, zero_point: i32) -> Result<(), Fault> {
+    let (found, zero) = quantization(node, OUTPUT)?;
+    match zero == zero_point && (found - scale).abs() <= scale * off {
+        true => Ok(()),
+        false => Err(Fault::Quantization(OUTPUT)),
+    }
 }
 
 /// What a difference to a row's largest element is as a number with 5 integer bits.
@@ -69,15 +73,15 @@ struct Scaling {
 
 impl Scaling {
     /// As `PreprocessSoftmaxScaling` and `CalculateInputRadius` have it.
-    fn new(input: &Tensor<'_>, beta: f32) -> Result<Self, Fault> {
-        let unit = f64::from(1u32 << (31 - DIFFERENCE_BITS));
-        let largest = f64::from(i32::MAX);
-        let real = f64::from(beta) * f64::from(input.scale()?) * unit;
-        let real = if real > largest { largest } else { real };
-        if real.is_nan() || real <= 1.0 {
-            return Err(Fault::Quantization(input.operand()));
+    #[inline(never)]
+    fn new(node: &Node<'_>, beta: f32) -> Result<Self, Fault> {
+        const UNIT: f32 = 1.0 / (1u32 << (31 - DIFFERENCE_BITS)) as f32;
+        let (scale, _) = quantization(node, INPUT)?;
+        // TFLM limits it to 2^31, where nothing but a row's largest elements counts any more.
+        let multiplier = Multiplier::of_scales(beta, scale, UNIT);
+        if multiplier.multiplier <= 0 || multiplier.shift < 1 {
+            return Err(Fault::Quantization(INPUT));
         }
-        let multiplier = Multiplier::new(real);
         let radius = (31u32 << (31 - DIFFERENCE_BITS)) >> multiplier.shift;
         Ok(Self {
             multiplier,
@@ -112,7 +116,7 @@ impl Scaling {
 }
 
 /// An integer that SOFTMAX gives.
-trait Output: crate::memory::Element {
+trait Output: Element {
     fn narrow(x: i32) -> Self;
 }
 
@@ -130,22 +134,15 @@ impl Output for i16 {
     }
 }
 
-/// Of a type whose least value is `least`, which is also the output's zero point; its scale may be off by a part.
-fn int8<O: Output>(
-    node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
-    least: i32,
-    scale: f32,
-    off: f32,
-) -> Result<(), Fault> {
-    if output.zero_point() != least || (output.scale()? - scale).abs() > scale * off {
-        return Err(Fault::Quantization(output.operand()));
-    }
-    let scaling = Scaling::new(input, node.options()?.f32(0, 0.0)?)?;
-    let (from, to) = (input.read::<i8>()?, output.write::<O>()?);
+/// Of an output with a scale, which may be off by a part.
+fn int8<O: Output>(node: &Node<'_>, out: Type, scale: f32, off: f32) -> Result<(), Fault> {
+    let least = -1i32 << (8 * size_of::<O>() - 1);
+    expect_output(node, scale, off, least)?;
+    let scaling = Scaling::new(node, beta(node)?)?;
+    let from = read::<i8>(node, 0, Type::INT8)?;
+    let to = write::<O>(node, OUTPUT, out)?;
     let bits = 8 * size_of::<O>() as i32;
-    rows_of(input, output, &mut |start, depth| {
+    rows_of(node, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         let (sum, max) = scaling.sum(row);
         let (factor, over_unit) = reciprocal(sum, SUM_BITS);
@@ -170,19 +167,17 @@ fn int8<O: Output>(
 
 fn softmax_int16(node: &Node<'_>) -> Result<(), Fault> {
     const SCALE: f32 = 1.0 / 32768.0;
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(Type::INT16)?;
-    output.expect(Type::INT16)?;
-    let right = input.zero_point() == 0 && output.zero_point() == 0;
-    if !right || (output.scale()? - SCALE).abs() > 0.001 * SCALE {
-        return Err(Fault::Quantization(output.operand()));
+    let (scale, zero_point) = quantization(node, INPUT)?;
+    if zero_point != 0 {
+        return Err(Fault::Quantization(INPUT));
     }
-    let beta = f64::from(node.options()?.f32(0, 0.0)?);
+    expect_output(node, SCALE, 0.001, 0)?;
     // The table goes down to -10.
-    let real = f64::from(input.scale()?) * beta / (10.0 / 65535.0);
+    let real = f64::from(scale) * f64::from(beta(node)?) / (10.0 / 65535.0);
     let multiplier = Multiplier::new(real);
-    let (from, to) = (input.read::<i16>()?, output.write::<i16>()?);
-    rows_of(&input, &output, &mut |start, depth| {
+    let from = read::<i16>(node, 0, Type::INT16)?;
+    let to = write::<i16>(node, OUTPUT, Type::INT16)?;
+    rows_of(node, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         softmax_of_int16(row, to, multiplier)
     })
@@ -221,12 +216,10 @@ fn softmax_of_int16(
 }
 
 fn softmax_float(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(Type::FLOAT32)?;
-    output.expect(Type::FLOAT32)?;
-    let beta = node.options()?.f32(0, 0.0)?;
-    let (from, to) = (input.read::<f32>()?, output.write::<f32>()?);
-    rows_of(&input, &output, &mut |start, depth| {
+    let beta = beta(node)?;
+    let from = read::<f32>(node, 0, Type::FLOAT32)?;
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
+    rows_of(node, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         let max = largest(row);
         let mut sum = 0.0;
@@ -248,29 +241,24 @@ fn largest(row: View<'_, f32>) -> f32 {
 }
 
 fn log_softmax(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    if input.shape() != output.shape() {
-        return Err(output.wrong_shape());
+    if tensor(node, INPUT)?.shape() != tensor(node, OUTPUT)?.shape() {
+        return Err(Fault::Shape(OUTPUT));
     }
-    if input.element_type() != output.element_type() {
-        return Err(output.wrong_type());
-    }
-    match input.element_type() {
-        Type::INT8 => log_int8(&input, &output),
-        Type::FLOAT32 => log_float(&input, &output),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
+    match type_of(node, INPUT)? {
+        Type::INT8 => log_int8(node),
+        Type::FLOAT32 => log_float(node),
+        _ => Err(Fault::ElementType(INPUT)),
     }
 }
 
-fn log_int8(input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(), Fault> {
-    if output.zero_point() != 127 || output.scale()? != 16.0 / 256.0 {
-        return Err(Fault::Quantization(output.operand()));
-    }
-    let scaling = Scaling::new(input, 1.0)?;
+fn log_int8(node: &Node<'_>) -> Result<(), Fault> {
+    expect_output(node, 16.0 / 256.0, 0.0, 127)?;
+    let scaling = Scaling::new(node, 1.0)?;
     let unit = 1u32.wrapping_shl((31 - scaling.multiplier.shift) as u32);
     let back = Multiplier::new(f64::from(unit) / f64::from(scaling.multiplier.multiplier));
-    let (from, to) = (input.read::<i8>()?, output.write::<i8>()?);
-    rows_of(input, output, &mut |start, depth| {
+    let from = read::<i8>(node, 0, Type::INT8)?;
+    let to = write::<i8>(node, OUTPUT, Type::INT8)?;
+    rows_of(node, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         let (sum, max) = scaling.sum(row);
         let log_of_sum = log(sum);
@@ -292,9 +280,10 @@ fn log_int8(input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(), Fault> {
     })
 }
 
-fn log_float(input: &Tensor<'_>, output: &Tensor<'_>) -> Result<(), Fault> {
-    let (from, to) = (input.read::<f32>()?, output.write::<f32>()?);
-    rows_of(input, output, &mut |start, depth| {
+fn log_float(node: &Node<'_>) -> Result<(), Fault> {
+    let from = read::<f32>(node, 0, Type::FLOAT32)?;
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
+    rows_of(node, &mut |start, depth| {
         let (row, to) = (from.part(start, depth)?, to.part(start, depth)?);
         let max = largest(row);
         let sum = row.iter().fold(0.0, |sum, x| sum + libm::expf(x - max));
