@@ -5,7 +5,7 @@ use super::{Pair, elementwise};
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::{Element, View};
+use crate::memory::Element;
 use crate::node::Node;
 use crate::types::Type;
 
@@ -45,18 +45,10 @@ fn select_of<T: Element>(node: &Node<'_>) -> Result<(), Fault> {
     let output = node.output(0)?.write::<T>()?;
     let (condition, x, y) = (condition.read::<u8>()?, x.read::<T>()?, y.read::<T>()?);
     while let Some(start) = runs.next(output.len()) {
-        let ([at_condition, at_x, at_y], [step_condition, step_x, step_y]) =
-            (runs.at, runs.steps());
-        let condition: View<'_, u8> = condition.skip(at_condition);
-        let (x, y) = (x.skip(at_x), y.skip(at_y));
-        for k in 0..runs.len() {
-            // Both are read, so that nothing depends on the condition but what is written.
-            let (of_x, of_y) = (x.get(k * step_x), y.get(k * step_y));
-            let chosen = match condition.get(k * step_condition) {
-                0 => of_y,
-                _ => of_x,
-            };
-            output.set(start.wrapping_add(k), chosen);
+        let ([at_condition, at_x, at_y], [step, step_x, step_y]) = (runs.at, runs.steps());
+        if let Some(output) = output.part(start, runs.len()) {
+            let condition = (condition.skip(at_condition), step);
+            output.select(condition, (x.skip(at_x), step_x), (y.skip(at_y), step_y));
         }
     }
     Ok(())
