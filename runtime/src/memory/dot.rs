@@ -7,6 +7,8 @@
 #[path = "dsp.rs"]
 mod dsp;
 
+use core::marker::PhantomData;
+
 use super::{View, ViewMut};
 
 /// How far apart runs of elements are that are multiplied: those of the input, and those of the weights.
@@ -55,20 +57,20 @@ pub(crate) trait Factor: super::Element {
     /// What sums are kept in.
     type Sum: Copy;
 
-    /// Adds to four sums `len` products of `input` plus `offset` with as many weights, which are `stride` apart.
+    /// Adds to four sums the products of runs of `len` elements, plus `offset`, and of the weights of as many channels,
+    /// which are `stride` apart.
     ///
     /// # Safety
-    /// `input` and each of the four rows of weights can be read.
+    /// All of the runs can be read, with the weights of each of the four channels.
     unsafe fn dot4(
-        input: *const Self,
-        weights: *const Self::Weight,
+        runs: &Runs<'_, Self>,
         stride: usize,
         len: usize,
         offset: i32,
         sums: &mut [Self::Sum; 4],
     );
 
-    /// As [`dot4`](Self::dot4), of one row of weights.
+    /// As [`dot4`](Self::dot4), of one run and the weights of one channel.
     ///
     /// # Safety
     /// `input` and `weights` can be read.
@@ -127,29 +129,39 @@ unsafe fn some_taps<T: Factor>(
     });
 }
 
-/// Where runs of the input and of weights start.
+/// Where runs of the input and of weights start: with more than one of them in a row where there is more than one.
+#[derive(Clone, Copy)]
 pub(crate) struct Runs<'f, T: Factor> {
     input: *const T,
     weights: *const T::Weight,
     rows: usize,
     cols: usize,
-    steps: &'f Steps,
+    steps: Steps,
+    of: PhantomData<View<'f, T>>,
 }
 
 impl<T: Factor> Runs<'_, T> {
     /// Calls `visit` with the start of each run.
     #[inline(always)]
     fn each(&self, mut visit: impl FnMut(*const T, *const T::Weight)) {
-        let (mut input, mut weights) = (self.input, self.weights);
-        for _ in 0..self.rows {
-            let (mut x, mut w) = (input, weights);
+        self.each_row(|mut x, mut w| {
             for _ in 0..self.cols {
                 visit(x, w);
                 x = x.wrapping_add(self.steps.input_col);
                 w = w.wrapping_add(self.steps.weight_col);
             }
-            input = input.wrapping_add(self.steps.input_row);
-            weights = weights.wrapping_add(self.steps.weight_row);
+        });
+    }
+
+    /// Calls `visit` with the start of each row.
+    #[inline(always)]
+    fn each_row(&self, mut visit: impl FnMut(*const T, *const T::Weight)) {
+        let (mut x, mut w, mut rows) = (self.input, self.weights, self.rows);
+        while rows != 0 {
+            visit(x, w);
+            rows -= 1;
+            x = x.wrapping_add(self.steps.input_row);
+            w = w.wrapping_add(self.steps.weight_row);
         }
     }
 }
@@ -201,7 +213,9 @@ impl<'a, T: Factor> Field<'a, T> {
         first: usize,
         extent: Extent,
     ) -> Option<Runs<'_, T>> {
-        let Extent { mut rows, cols, .. } = extent;
+        let Extent {
+            mut rows, mut cols, ..
+        } = extent;
         if rows == 0 || cols == 0 {
             rows = 0;
         } else {
@@ -219,12 +233,19 @@ impl<'a, T: Factor> Field<'a, T> {
                 return None;
             }
         }
+        let mut steps = self.steps;
+        if cols == 1 {
+            // A column is a row, with other steps.
+            (steps.input_col, steps.weight_col) = (steps.input_row, steps.weight_row);
+            (rows, cols) = (rows.min(1), rows);
+        }
         Some(Runs {
             input: self.input.start.as_ptr().wrapping_add(start),
             weights: self.weights.start.as_ptr().wrapping_add(first),
             rows,
             cols,
-            steps: &self.steps,
+            steps,
+            of: PhantomData,
         })
     }
 
@@ -295,7 +316,7 @@ impl<T: Factor> Window<'_, T> {
             let (stride, len) = (self.stride, self.len);
             // SAFETY: `Field::runs` found that all runs lie within the views, those of the last channel's weights as well,
             // and the channels are some of them.
-            runs.each(|x, w| unsafe { T::dot4(x, w, stride, len, offset, sums) });
+            unsafe { T::dot4(&runs, stride, len, offset, sums) };
         }
     }
 
@@ -407,26 +428,27 @@ macro_rules! plain_dots {
     () => {
         #[inline(always)]
         unsafe fn dot4(
-            input: *const Self,
-            weights: *const Self::Weight,
+            runs: &Runs<'_, Self>,
             stride: usize,
             len: usize,
             offset: i32,
             sums: &mut [Self::Sum; 4],
         ) {
             let [mut a, mut b, mut c, mut d] = *sums;
-            let (w0, w1) = (weights, weights.wrapping_add(stride));
-            let (w2, w3) = (w1.wrapping_add(stride), w1.wrapping_add(2 * stride));
-            for k in 0..len {
-                // SAFETY: as of this function.
-                unsafe {
-                    let x = input.add(k).read();
-                    a = Self::product(x, w0.add(k).read(), offset, a);
-                    b = Self::product(x, w1.add(k).read(), offset, b);
-                    c = Self::product(x, w2.add(k).read(), offset, c);
-                    d = Self::product(x, w3.add(k).read(), offset, d);
+            runs.each(|input, w0| {
+                let w1 = w0.wrapping_add(stride);
+                let (w2, w3) = (w1.wrapping_add(stride), w1.wrapping_add(2 * stride));
+                for k in 0..len {
+                    // SAFETY: as of this function.
+                    unsafe {
+                        let x = input.add(k).read();
+                        a = Self::product(x, w0.add(k).read(), offset, a);
+                        b = Self::product(x, w1.add(k).read(), offset, b);
+                        c = Self::product(x, w2.add(k).read(), offset, c);
+                        d = Self::product(x, w3.add(k).read(), offset, d);
+                    }
                 }
-            }
+            });
             *sums = [a, b, c, d];
         }
 
@@ -491,15 +513,14 @@ impl Factor for i8 {
     #[cfg(arm_dsp)]
     #[inline(always)]
     unsafe fn dot4(
-        input: *const i8,
-        weights: *const i8,
+        runs: &Runs<'_, i8>,
         stride: usize,
         len: usize,
         offset: i32,
         sums: &mut [i32; 4],
     ) {
         // SAFETY: as of this function.
-        unsafe { dsp::dot4(input, weights, stride, len, offset, sums) }
+        unsafe { dsp::dot4(runs, stride, len, offset, sums) }
     }
 
     #[cfg(arm_dsp)]

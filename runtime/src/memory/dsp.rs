@@ -80,30 +80,65 @@ multiply! {
     both "smlad";
 }
 
+/// What [`dot4`] needs around each run.
+#[repr(C)]
+struct Line {
+    /// Bytes that are read as words, and those that are left.
+    words: usize,
+    left: usize,
+    runs: usize,
+    /// From the end of a run to the next one.
+    input: usize,
+    weights: usize,
+}
+
 /// # Safety
 /// As [`Factor::dot4`].
 #[inline(always)]
 pub(super) unsafe fn dot4(
-    input: *const i8,
-    weights: *const i8,
+    runs: &Runs<'_, i8>,
     stride: usize,
     len: usize,
     offset: i32,
     sums: &mut [i32; 4],
 ) {
-    // SAFETY: as of this function: `len` elements are read, in words as long as there are four. r6 and r7, which no operand
-    // may be in, are as before at the end.
+    let line = Line {
+        words: len & !3,
+        left: len & 3,
+        runs: runs.cols,
+        input: runs.steps.input_col.wrapping_sub(len),
+        weights: runs.steps.weight_col.wrapping_sub(len),
+    };
+    let offsets = twice(offset);
+    // SAFETY: as of this function; a row has a run.
+    runs.each_row(|x, w| unsafe { dot4_of_row(x, w, stride, offsets, &line, sums) });
+}
+
+/// # Safety
+/// There is a run, and all that `line` says can be read.
+#[inline(always)]
+unsafe fn dot4_of_row(
+    input: *const i8,
+    weights: *const i8,
+    stride: usize,
+    offsets: u32,
+    line: &Line,
+    sums: &mut [i32; 4],
+) {
+    // SAFETY: as of this function. r6 and r7, which no operand may be in, and the stack are as before at the end.
     unsafe {
         asm!(
-            "push {{r3, r5, r6, r7}}",
-            "bic r3, r3, #3",
-            "add r3, r0",
+            "push {{r3, r6, r7}}",
+            "ldr r6, [r5, #8]",
+            "push {{r5, r6}}",
             // The sums of four rows of weights; r1 and r12 are where the first two of them are.
-            "ldm r5, {{r8, r9, r10, r11}}",
+            "ldm r3, {{r8, r9, r10, r11}}",
             "add r12, r1, r2",
-            "cmp r0, r3",
-            "beq 3f",
             "2:",
+            "ldr r3, [r5]",
+            "cbz r3, 4f",
+            "add r3, r0",
+            "3:",
             "ldr r7, [r0], #4",
             "ldr r5, [r1], #4",
             "sxtab16 r6, r4, r7",
@@ -128,12 +163,12 @@ pub(super) unsafe fn dot4(
             "smlad r9, r6, lr, r9",
             "smlad r9, r7, r5, r9",
             "cmp r0, r3",
-            "bne 2b",
-            "3:",
-            "pop {{r3}}",
-            "ands r3, r3, #3",
-            "beq 5f",
+            "bne 3b",
+            "ldr r5, [sp]",
             "4:",
+            "ldr r3, [r5, #4]",
+            "cbz r3, 6f",
+            "5:",
             "ldrsb r7, [r0], #1",
             "ldrsb r5, [r1], #1",
             "add r7, r4",
@@ -145,16 +180,28 @@ pub(super) unsafe fn dot4(
             "smlabb r11, r7, r5, r11",
             "smlabb r9, r7, r6, r9",
             "subs r3, #1",
-            "bne 4b",
-            "5:",
-            "pop {{r5, r6, r7}}",
-            "stm r5, {{r8, r9, r10, r11}}",
+            "bne 5b",
+            "ldr r5, [sp]",
+            "6:",
+            "ldr r6, [sp, #4]",
+            "subs r6, #1",
+            "beq 7f",
+            "str r6, [sp, #4]",
+            "ldrd r6, r7, [r5, #12]",
+            "add r0, r6",
+            "add r1, r7",
+            "add r12, r7",
+            "b 2b",
+            "7:",
+            "add sp, #8",
+            "pop {{r3, r6, r7}}",
+            "stm r3, {{r8, r9, r10, r11}}",
             inout("r0") input => _,
             inout("r1") weights => _,
             in("r2") stride,
-            inout("r3") len => _,
-            in("r4") twice(offset),
-            in("r5") sums.as_mut_ptr(),
+            in("r3") sums.as_mut_ptr(),
+            in("r4") offsets,
+            inout("r5") line => _,
             out("r8") _,
             out("r9") _,
             out("r10") _,
@@ -200,37 +247,40 @@ pub(super) unsafe fn taps(
     (offset, spread): (i32, bool),
     sums: &mut [i32; LANES],
 ) {
-    let (mut rows, mut cols, steps) = (window.rows, window.cols, window.steps);
-    let (mut input_col, mut weight_col) = (steps.input_col, steps.weight_col);
-    if cols == 1 {
-        // A column is a row, with other steps.
-        (input_col, weight_col) = (steps.input_row, steps.weight_row);
-        (rows, cols) = (rows.min(1), rows);
-    }
-    let (mut input, mut weights) = (window.input, window.weights);
+    let Runs {
+        input,
+        weights,
+        rows,
+        cols,
+        steps,
+        ..
+    } = *window;
     if rows == 0 {
         return;
     }
+    let cols_apart = (steps.input_col, steps.weight_col);
     // SAFETY: as of this function; a window with rows has columns.
     unsafe {
         if spread {
-            for _ in 0..rows {
-                spread_row(input, weights, (input_col, weight_col, cols), offset, sums);
-                input = input.wrapping_add(steps.input_row);
-                weights = weights.wrapping_add(steps.weight_row);
-            }
-        } else if cols == 3 && input_col == weight_col {
-            let steps = (input_col, steps.input_row, steps.weight_row);
+            window.each_row(|x, w| {
+                spread_row(x, w, (cols_apart.0, cols_apart.1, cols), offset, sums)
+            });
+        } else if cols == 3 && cols_apart.0 == cols_apart.1 {
+            let steps = (cols_apart.0, steps.input_row, steps.weight_row);
             rows_of_three(input, weights, rows, steps, offset, sums);
         } else {
             let rest = Rest {
                 cols,
-                input: steps.input_row.wrapping_sub(cols.wrapping_mul(input_col)),
-                weights: steps.weight_row.wrapping_sub(cols.wrapping_mul(weight_col)),
+                input: steps
+                    .input_row
+                    .wrapping_sub(cols.wrapping_mul(cols_apart.0)),
+                weights: steps
+                    .weight_row
+                    .wrapping_sub(cols.wrapping_mul(cols_apart.1)),
                 rows,
                 sums,
             };
-            rows_of_taps(input, weights, (input_col, weight_col), offset, &rest);
+            rows_of_taps(input, weights, cols_apart, offset, &rest);
         }
     }
 }
