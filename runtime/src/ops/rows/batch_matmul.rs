@@ -3,39 +3,35 @@
 //! The rules are those of TFLM's `batch_matmul.cc` and `reference/batch_matmul.h`. TFLM transposes matrices in memory that
 //! persists; here they are read as they lie.
 
-use super::{dot, dot_of_floats, dot_wide};
+use super::{OUTPUT, dot, dot_of_floats, dot_wide, quantization, read, tensor, write};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View};
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `BATCH_MATMUL`: `[.., rows, depth]` by `[.., depth, columns]`, each of them transposed by option, with 2 to 5 dimensions
 /// of which those in front of the last two are broadcast. int8, int16 or float32.
-pub const BATCH_MATMUL: Kernel = Kernel::builtin(Code::BATCH_MATMUL, batch_matmul);
+pub const BATCH_MATMUL: Kernel = Kernel::builtin(Code::BATCH_MATMUL, |node| {
+    match tensor(node, LHS)?.element_type() {
+        Type::INT8 => int8(node),
+        Type::INT16 => int16(node),
+        Type::FLOAT32 => float(node),
+        _ => Err(Fault::ElementType(LHS)),
+    }
+});
 /// [`BATCH_MATMUL`] of int8 alone.
-pub const BATCH_MATMUL_INT8: Kernel =
-    Kernel::builtin(Code::BATCH_MATMUL, |node| int8(&Matrices::new(node)?));
+pub const BATCH_MATMUL_INT8: Kernel = Kernel::builtin(Code::BATCH_MATMUL, int8);
 /// [`BATCH_MATMUL`] of int16 alone.
-pub const BATCH_MATMUL_INT16: Kernel =
-    Kernel::builtin(Code::BATCH_MATMUL, |node| int16(&Matrices::new(node)?));
+pub const BATCH_MATMUL_INT16: Kernel = Kernel::builtin(Code::BATCH_MATMUL, int16);
 /// [`BATCH_MATMUL`] of float32 alone.
-pub const BATCH_MATMUL_FLOAT32: Kernel =
-    Kernel::builtin(Code::BATCH_MATMUL, |node| float(&Matrices::new(node)?));
+pub const BATCH_MATMUL_FLOAT32: Kernel = Kernel::builtin(Code::BATCH_MATMUL, float);
 
+const LHS: Operand = Operand::Input(0);
+const RHS: Operand = Operand::Input(1);
 const OPTION_ADJ_X: u16 = 0;
 const OPTION_ADJ_Y: u16 = 1;
-
-fn batch_matmul(node: &Node<'_>) -> Result<(), Fault> {
-    let matrices = Matrices::new(node)?;
-    match matrices.lhs.element_type() {
-        Type::INT8 => int8(&matrices),
-        Type::INT16 => int16(&matrices),
-        Type::FLOAT32 => float(&matrices),
-        _ => Err(Fault::ElementType(Operand::Input(0))),
-    }
-}
 
 /// Where the elements of one operand are.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +62,9 @@ impl Side {
     }
 }
 
-/// The operator's tensors and shapes.
+/// The operator's shapes.
 #[derive(Clone, Copy, Debug)]
-struct Matrices<'a> {
-    lhs: Tensor<'a>,
-    rhs: Tensor<'a>,
-    output: Tensor<'a>,
+struct Matrices {
     batches: [usize; 3],
     rows: usize,
     depth: usize,
@@ -80,73 +73,58 @@ struct Matrices<'a> {
     right: Side,
 }
 
-impl<'a> Matrices<'a> {
+/// Five dimensions of an operand that has elements, so that no product of them is an overflow.
+#[inline(never)]
+fn shape(node: &Node<'_>, operand: Operand) -> Result<[usize; 5], Fault> {
+    let tensor = tensor(node, operand)?;
+    let known = tensor.shape().rank() >= 2 && !tensor.is_empty();
+    let dims = tensor.shape().extended().filter(|_| known);
+    dims.ok_or(Fault::Shape(operand))
+}
+
+impl Matrices {
     #[inline(never)]
-    fn new(node: &Node<'a>) -> Result<Self, Fault> {
-        let (lhs, rhs, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
-        rhs.expect(lhs.element_type())?;
-        output.expect(lhs.element_type())?;
+    fn new(node: &Node<'_>) -> Result<Self, Fault> {
         let options = node.options()?;
-        let transposed = [
-            options.bool(OPTION_ADJ_X, false)?,
-            options.bool(OPTION_ADJ_Y, false)?,
-        ];
-        let dims = |tensor: &Tensor<'a>| {
-            let shape = tensor.shape();
-            // Also that products of dimensions are no overflow.
-            let known = shape.rank() >= 2 && !tensor.is_empty();
-            shape
-                .extended::<5>()
-                .filter(|_| known)
-                .ok_or(tensor.wrong_shape())
-        };
-        let [a, b, c, height, width] = dims(&lhs)?;
-        let [d, e, f, right_height, right_width] = dims(&rhs)?;
-        let (rows, depth) = if transposed[0] {
+        let adj_x = options.bool(OPTION_ADJ_X, false)?;
+        let adj_y = options.bool(OPTION_ADJ_Y, false)?;
+        let (lhs, rhs) = (shape(node, LHS)?, shape(node, RHS)?);
+        let [a, b, c, height, width] = lhs;
+        let [d, e, f, right_height, right_width] = rhs;
+        let (rows, depth) = if adj_x {
             (width, height)
         } else {
             (height, width)
         };
-        let (right_depth, columns) = match transposed[1] {
+        let (right_depth, columns) = match adj_y {
             true => (right_width, right_height),
             false => (right_height, right_width),
         };
         let fits = |x, y| x == y || x == 1 || y == 1;
         if depth != right_depth || !(fits(a, d) && fits(b, e) && fits(c, f)) {
-            return Err(rhs.wrong_shape());
+            return Err(Fault::Shape(RHS));
         }
         let batches = [a.max(d), b.max(e), c.max(f)];
         let mut len = Some(rows);
         for factor in [batches[0], batches[1], batches[2], columns] {
             len = len.and_then(|len| len.checked_mul(factor));
         }
-        if len != Some(output.len()) {
-            return Err(output.wrong_shape());
+        if len != Some(tensor(node, OUTPUT)?.len()) {
+            return Err(Fault::Shape(OUTPUT));
         }
         Ok(Self {
-            lhs,
-            rhs,
-            output,
             batches,
             rows,
             depth,
             columns,
-            left: Side::new([a, b, c, height, width], !transposed[0]),
-            right: Side::new([d, e, f, right_height, right_width], transposed[1]),
+            left: Side::new(lhs, !adj_x),
+            right: Side::new(rhs, adj_y),
         })
-    }
-
-    /// The factor of sums of products, as `GetQuantizedConvolutionMultipler` has it.
-    fn factor(&self) -> Result<Multiplier, Fault> {
-        let product = self.lhs.scale()? * self.rhs.scale()?;
-        Ok(Multiplier::new(
-            f64::from(product) / f64::from(self.output.scale()?),
-        ))
     }
 
     /// Calls `each` with every sum of products in order: by `row` of two rows of elements, else one by one with `step`.
     #[inline(always)]
-    fn multiply<T: Element, A: Copy>(
+    fn multiply<'a, T: Element, A: Copy>(
         &self,
         lhs: View<'a, T>,
         rhs: View<'a, T>,
@@ -221,17 +199,23 @@ impl<'a> Matrices<'a> {
     }
 }
 
-fn int8(matrices: &Matrices<'_>) -> Result<(), Fault> {
-    let (lhs, rhs, output) = (matrices.lhs, matrices.rhs, matrices.output);
-    lhs.expect(Type::INT8)?;
-    let factor = matrices.factor()?;
-    let lhs_offset = lhs.zero_point().wrapping_neg();
-    let rhs_offset = rhs.zero_point().wrapping_neg();
-    let zero_point = output.zero_point();
-    let to = output.write::<i8>()?;
-    let multiplied = matrices.multiply(
-        lhs.read::<i8>()?,
-        rhs.read::<i8>()?,
+/// The factor of sums of products, as `GetQuantizedConvolutionMultipler` has it, and the zero points.
+#[inline(never)]
+fn scaling(node: &Node<'_>) -> Result<(Multiplier, [i32; 3]), Fault> {
+    let (lhs, lhs_zero) = quantization(node, LHS)?;
+    let (rhs, rhs_zero) = quantization(node, RHS)?;
+    let (output, zero_point) = quantization(node, OUTPUT)?;
+    let factor = Multiplier::of_scales(lhs * rhs, 1.0, output);
+    Ok((factor, [lhs_zero, rhs_zero, zero_point]))
+}
+
+fn int8(node: &Node<'_>) -> Result<(), Fault> {
+    let (factor, [lhs_zero, rhs_zero, zero_point]) = scaling(node)?;
+    let (lhs_offset, rhs_offset) = (lhs_zero.wrapping_neg(), rhs_zero.wrapping_neg());
+    let to = write::<i8>(node, OUTPUT, Type::INT8)?;
+    let multiplied = Matrices::new(node)?.multiply(
+        read::<i8>(node, 0, Type::INT8)?,
+        read::<i8>(node, 1, Type::INT8)?,
         0i32,
         |a, b| dot(a, lhs_offset, b, rhs_offset),
         |sum, a, b| {
@@ -246,41 +230,37 @@ fn int8(matrices: &Matrices<'_>) -> Result<(), Fault> {
             to.set(k, clamp(scaled, -128, 127) as i8);
         },
     );
-    multiplied.ok_or(output.wrong_shape())
+    multiplied.ok_or(Fault::Shape(OUTPUT))
 }
 
-fn int16(matrices: &Matrices<'_>) -> Result<(), Fault> {
-    let (lhs, rhs, output) = (matrices.lhs, matrices.rhs, matrices.output);
-    lhs.expect(Type::INT16)?;
-    for tensor in [&lhs, &rhs, &output] {
-        if tensor.zero_point() != 0 {
-            return Err(Fault::Quantization(tensor.operand()));
+fn int16(node: &Node<'_>) -> Result<(), Fault> {
+    let (factor, zero_points) = scaling(node)?;
+    for (zero_point, operand) in zero_points.into_iter().zip([LHS, RHS, OUTPUT]) {
+        if zero_point != 0 {
+            return Err(Fault::Quantization(operand));
         }
     }
-    let factor = matrices.factor()?;
-    let to = output.write::<i16>()?;
-    let multiplied = matrices.multiply(
-        lhs.read::<i16>()?,
-        rhs.read::<i16>()?,
+    let to = write::<i16>(node, OUTPUT, Type::INT16)?;
+    let multiplied = Matrices::new(node)?.multiply(
+        read::<i16>(node, 0, Type::INT16)?,
+        read::<i16>(node, 1, Type::INT16)?,
         0i64,
         |a, b| dot_wide(a, 0, b, 0),
         |sum, a, b| sum.wrapping_add(i64::from(i32::from(a) * i32::from(b))),
         |k, sum| to.set(k, clamp(factor.apply_wide(sum), -32768, 32767) as i16),
     );
-    multiplied.ok_or(output.wrong_shape())
+    multiplied.ok_or(Fault::Shape(OUTPUT))
 }
 
-fn float(matrices: &Matrices<'_>) -> Result<(), Fault> {
-    let output = matrices.output;
-    output.expect(Type::FLOAT32)?;
-    let to = output.write::<f32>()?;
-    let multiplied = matrices.multiply(
-        matrices.lhs.read::<f32>()?,
-        matrices.rhs.read::<f32>()?,
+fn float(node: &Node<'_>) -> Result<(), Fault> {
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
+    let multiplied = Matrices::new(node)?.multiply(
+        read::<f32>(node, 0, Type::FLOAT32)?,
+        read::<f32>(node, 1, Type::FLOAT32)?,
         0.0,
         |a, b| dot_of_floats(0.0, a, b),
         |sum, a, b| sum + a * b,
         |k, sum| to.set(k, sum),
     );
-    multiplied.ok_or(output.wrong_shape())
+    multiplied.ok_or(Fault::Shape(OUTPUT))
 }

@@ -5,12 +5,12 @@
 //! scratch memory; here a unit's gates are computed together, and the output is where the new hidden state stays until the
 //! old one is not read any more, so that none is needed.
 
-use super::{dot, dot_of_floats, dot_wide};
+use super::{OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, state, tensor, write};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View};
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::ops::elementwise::{logistic_of_float, logistic_of_scaled, scaled_i16, tanh_of_scaled};
 use crate::types::Type;
 
@@ -21,37 +21,30 @@ use crate::types::Type;
 /// cell state of int16; float32.
 pub const UNIDIRECTIONAL_SEQUENCE_LSTM: Kernel =
     Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
-        let layer = Layer::new(node)?;
-        match layer.input.element_type() {
-            Type::INT8 => integers::<i8>(&layer),
-            Type::INT16 => integers::<i16>(&layer),
-            Type::FLOAT32 => floats(&layer),
-            _ => Err(Fault::ElementType(Operand::Input(0))),
+        match tensor(node, INPUT)?.element_type() {
+            Type::INT8 => integers::<i8>(node),
+            Type::INT16 => integers::<i16>(node),
+            Type::FLOAT32 => floats(node),
+            _ => Err(Fault::ElementType(INPUT)),
         }
     });
 /// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of int8 alone.
 pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT8: Kernel =
-    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
-        integers::<i8>(&Layer::new(node)?)
-    });
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, integers::<i8>);
 /// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of int16 alone.
 pub const UNIDIRECTIONAL_SEQUENCE_LSTM_INT16: Kernel =
-    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
-        integers::<i16>(&Layer::new(node)?)
-    });
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, integers::<i16>);
 /// [`UNIDIRECTIONAL_SEQUENCE_LSTM`] of float32 alone.
 pub const UNIDIRECTIONAL_SEQUENCE_LSTM_FLOAT32: Kernel =
-    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, |node| {
-        floats(&Layer::new(node)?)
-    });
+    Kernel::builtin(Code::UNIDIRECTIONAL_SEQUENCE_LSTM, floats);
 
 // Positions in the operator's inputs; those of the input's weights, the recurrent weights and the biases are of the input
 // gate, and the forget, cell and output gates' follow.
-const INPUT_WEIGHTS: usize = 1;
-const RECURRENT_WEIGHTS: usize = 5;
-const BIASES: usize = 12;
-const HIDDEN_STATE: usize = 18;
-const CELL_STATE: usize = 19;
+const INPUT_WEIGHTS: u8 = 1;
+const RECURRENT_WEIGHTS: u8 = 5;
+const BIASES: u8 = 12;
+const HIDDEN_STATE: u8 = 18;
+const CELL_STATE: u8 = 19;
 const INPUTS: usize = 24;
 
 const OPTION_ACTIVATION: u16 = 0;
@@ -59,14 +52,9 @@ const OPTION_CELL_CLIP: u16 = 1;
 const OPTION_TIME_MAJOR: u16 = 3;
 const ACTIVATION_TANH: i8 = 4;
 
-/// The operator's tensors and sizes.
+/// The operator's sizes and options.
 #[derive(Clone, Copy, Debug)]
-struct Layer<'n, 'a> {
-    node: &'n Node<'a>,
-    input: Tensor<'a>,
-    hidden: Tensor<'a>,
-    cell: Tensor<'a>,
-    output: Tensor<'a>,
+struct Layer {
     clip: f32,
     time_major: bool,
     batches: usize,
@@ -75,51 +63,37 @@ struct Layer<'n, 'a> {
     units: usize,
 }
 
-impl<'n, 'a> Layer<'n, 'a> {
+const INPUT: Operand = Operand::Input(0);
+
+impl Layer {
     #[inline(never)]
-    fn new(node: &'n Node<'a>) -> Result<Self, Fault> {
-        let (input, output) = (node.input(0)?, node.output(0)?);
-        let (hidden, cell) = (node.input(HIDDEN_STATE)?, node.input(CELL_STATE)?);
+    fn new(node: &Node<'_>) -> Result<Self, Fault> {
         let options = node.options()?;
         if options.i8(OPTION_ACTIVATION, 0)? != ACTIVATION_TANH {
             return Err(Fault::Unsupported(OPTION_ACTIVATION as u8));
         }
         let time_major = options.bool(OPTION_TIME_MAJOR, false)?;
-        let [first, second, size] = input.shape().dims().ok_or(input.wrong_shape())?;
+        let [first, second, size] = dims(node, INPUT)?;
         let (batches, steps) = if time_major {
             (second, first)
         } else {
             (first, second)
         };
-        let units = hidden.shape().dim(1);
-        if output.shape().dims() != Some([first, second, units]) || output.is_empty() {
-            return Err(output.wrong_shape());
+        let hidden = Operand::Input(HIDDEN_STATE);
+        let units = tensor(node, hidden)?.shape().dim(1);
+        if dims(node, OUTPUT)? != [first, second, units] {
+            return Err(Fault::Shape(OUTPUT));
         }
-        for state in [&hidden, &cell] {
-            if state.len() != batches * units {
-                return Err(state.wrong_shape());
-            }
-            if !state.table().is_variable()? {
-                return Err(state.wrong_value());
-            }
-        }
-        hidden.expect(input.element_type())?;
-        output.expect(input.element_type())?;
         if node.inputs() != INPUTS {
             return Err(Fault::Missing(Operand::Input(INPUTS as u8 - 1)));
         }
         // Peepholes, a projection, normalisations of layers.
         for position in [9, 10, 11, 16, 17, 20, 21, 22, 23] {
-            if node.optional_input(position)?.is_some() {
-                return Err(Fault::Value(Operand::Input(position as u8)));
+            if is_given(node, position)? {
+                return Err(Fault::Value(Operand::Input(position)));
             }
         }
         Ok(Self {
-            node,
-            input,
-            hidden,
-            cell,
-            output,
             clip: options.f32(OPTION_CELL_CLIP, 0.0)?,
             time_major,
             batches,
@@ -129,36 +103,52 @@ impl<'n, 'a> Layer<'n, 'a> {
         })
     }
 
-    /// The tensors of gate `gate`: input weights, recurrent weights, and the bias.
+    /// Elements of a state.
+    fn state_len(&self) -> usize {
+        self.batches * self.units
+    }
+
+    /// The weights in input `index`, of rows of `len` elements for each unit.
     #[inline(never)]
-    fn gate(&self, gate: usize, weights: Type, bias: Type) -> Result<[Tensor<'a>; 3], Fault> {
-        let input = self.node.input(INPUT_WEIGHTS + gate)?;
-        let recurrent = self.node.input(RECURRENT_WEIGHTS + gate)?;
-        let biases = self.node.input(BIASES + gate)?;
-        input.expect(weights)?;
-        recurrent.expect(weights)?;
-        biases.expect(bias)?;
-        if input.shape().dims() != Some([self.units, self.size]) {
-            return Err(input.wrong_shape());
+    fn weights<'a, W: Element>(
+        &self,
+        node: &Node<'a>,
+        index: u8,
+        len: usize,
+        weights: Type,
+    ) -> Result<View<'a, W>, Fault> {
+        if dims(node, Operand::Input(index))? != [self.units, len] {
+            return Err(Fault::Shape(Operand::Input(index)));
         }
-        if recurrent.shape().dims() != Some([self.units, self.units]) {
-            return Err(recurrent.wrong_shape());
+        read(node, index, weights)
+    }
+
+    /// The biases of gate `gate`.
+    #[inline(never)]
+    fn biases<'a, B: Element>(
+        &self,
+        node: &Node<'a>,
+        gate: u8,
+        bias: Type,
+    ) -> Result<View<'a, B>, Fault> {
+        if dims(node, Operand::Input(BIASES + gate))? != [self.units] {
+            return Err(Fault::Shape(Operand::Input(BIASES + gate)));
         }
-        if biases.shape().dims() != Some([self.units]) {
-            return Err(biases.wrong_shape());
-        }
-        Ok([input, recurrent, biases])
+        read(node, BIASES + gate, bias)
     }
 
     /// Calls `unit` for each unit at each step, with the input's row, the hidden state's, and the places of the unit in the
     /// gates and in the cell state; what it gives is the unit's hidden state.
     #[inline(always)]
-    fn each<T: Element>(
+    fn each<'a, T: Element>(
         &self,
+        node: &Node<'a>,
+        element_type: Type,
         mut unit: impl FnMut(View<'a, T>, View<'a, T>, usize, usize) -> Option<T>,
     ) -> Result<(), Fault> {
-        let (input, output) = (self.input.read::<T>()?, self.output.write::<T>()?);
-        let state = self.hidden.write::<T>()?;
+        let input = read::<T>(node, 0, element_type)?;
+        let output = write::<T>(node, OUTPUT, element_type)?;
+        let state = state::<T>(node, HIDDEN_STATE, element_type, self.state_len())?;
         let (mut batch, mut step) = (0, 0);
         for row in 0..self.batches * self.steps {
             let mut run = || {
@@ -172,7 +162,7 @@ impl<'n, 'a> Layer<'n, 'a> {
                 hidden.copy_from(to.view());
                 Some(())
             };
-            run().ok_or(self.input.wrong_shape())?;
+            run().ok_or(Fault::Shape(INPUT))?;
             if self.time_major {
                 batch += 1;
                 if batch == self.batches {
@@ -187,6 +177,12 @@ impl<'n, 'a> Layer<'n, 'a> {
         }
         Ok(())
     }
+}
+
+/// Whether an input is given.
+#[inline(never)]
+fn is_given(node: &Node<'_>, index: u8) -> Result<bool, Fault> {
+    Ok(node.optional_input(index.into())?.is_some())
 }
 
 /// An integer that goes in and out.
@@ -274,14 +270,22 @@ struct Half<'a> {
 }
 
 impl<'a> Half<'a> {
-    /// The result is in units of 2^-12.
-    fn new(input: &Tensor<'a>, weights: &Tensor<'a>) -> Result<Self, Fault> {
-        let product = input.scale()? * weights.scale()?;
+    /// Of weights in input `index` for rows of `len` elements like those of `operand`. The result is in units of 2^-12.
+    #[inline(never)]
+    fn new(
+        node: &Node<'a>,
+        layer: &Layer,
+        operand: Operand,
+        index: u8,
+        len: usize,
+    ) -> Result<Self, Fault> {
+        let (scale, zero_point) = quantization(node, operand)?;
+        let (weights_scale, weights_zero) = quantization(node, Operand::Input(index))?;
         Ok(Self {
-            weights: weights.read::<i8>()?,
-            weights_offset: weights.zero_point().wrapping_neg(),
-            offset: input.zero_point().wrapping_neg(),
-            factor: Multiplier::new(f64::from(product) * 4096.0),
+            weights: layer.weights(node, index, len, Type::INT8)?,
+            weights_offset: weights_zero.wrapping_neg(),
+            offset: zero_point.wrapping_neg(),
+            factor: Multiplier::of_scales(scale * weights_scale, 4096.0, 1.0),
         })
     }
 
@@ -306,35 +310,57 @@ fn multiply(a: i32, b: i32, factor: Multiplier) -> i32 {
     factor.apply(a.wrapping_mul(b))
 }
 
-fn integers<T: Activation>(layer: &Layer<'_, '_>) -> Result<(), Fault> {
-    // Of what gates give.
-    const UNIT: f64 = 1.0 / 32768.0;
-    let (input, hidden, cell) = (&layer.input, &layer.hidden, &layer.cell);
-    input.expect(T::TYPE)?;
-    cell.expect(Type::INT16)?;
+/// How products and the cell state are scaled.
+#[derive(Clone, Copy, Debug)]
+struct Scaling {
+    forget: Multiplier,
+    input: Multiplier,
+    output: Multiplier,
+    zero_point: i32,
+    clip: i32,
+    /// What takes the cell state to units of 1 / (3 * 2^12): a factor and a shift to the right.
+    cell: (i32, u32),
+}
+
+impl Scaling {
+    #[inline(never)]
+    fn new(node: &Node<'_>, clip: f32) -> Result<Self, Fault> {
+        // Of what gates give.
+        const UNIT: f32 = 1.0 / 32768.0;
+        let (cell, _) = quantization(node, Operand::Input(CELL_STATE))?;
+        let (hidden, zero_point) = quantization(node, Operand::Input(HIDDEN_STATE))?;
+        let clip = f64::from(clip) / f64::from(cell);
+        Ok(Self {
+            forget: Multiplier::of_scales(UNIT, cell, cell),
+            input: Multiplier::of_scales(UNIT, UNIT, cell),
+            output: Multiplier::of_scales(UNIT, UNIT, hidden),
+            zero_point,
+            clip: clamp(clip, -32768.0, 32767.0) as i32,
+            cell: match log2(cell) + 12 {
+                left @ 0.. => (3i32.wrapping_shl(left as u32), 0),
+                left => (3, left.unsigned_abs()),
+            },
+        })
+    }
+}
+
+fn integers<T: Activation>(node: &Node<'_>) -> Result<(), Fault> {
+    let layer = Layer::new(node)?;
     let mut halves = [Half::default(); 8];
     let mut biases = [View::<T::Bias>::default(); 4];
-    for (gate, (pair, bias)) in halves.chunks_exact_mut(2).zip(&mut biases).enumerate() {
-        let [weights, recurrent, tensor] = layer.gate(gate, Type::INT8, T::BIAS)?;
+    for (gate, (pair, bias)) in (0..).zip(halves.chunks_exact_mut(2).zip(&mut biases)) {
         if let [of_input, of_hidden] = pair {
-            *of_input = Half::new(input, &weights)?;
-            *of_hidden = Half::new(hidden, &recurrent)?;
+            let hidden = Operand::Input(HIDDEN_STATE);
+            let (index, recurrent) = (INPUT_WEIGHTS + gate, RECURRENT_WEIGHTS + gate);
+            *of_input = Half::new(node, &layer, INPUT, index, layer.size)?;
+            *of_hidden = Half::new(node, &layer, hidden, recurrent, layer.units)?;
         }
-        *bias = tensor.read::<T::Bias>()?;
+        *bias = layer.biases(node, gate, T::BIAS)?;
     }
-    let cell_scale = f64::from(cell.scale()?);
-    let forget_factor = Multiplier::new(UNIT * cell_scale / cell_scale);
-    let input_factor = Multiplier::new(UNIT * UNIT / cell_scale);
-    let output_factor = Multiplier::new(UNIT * UNIT / f64::from(hidden.scale()?));
-    let zero_point = hidden.zero_point();
-    let clip = clamp(f64::from(layer.clip) / cell_scale, -32768.0, 32767.0) as i32;
-    let (factor, right) = match log2(cell.scale()?) + 12 {
-        left @ 0.. => (3i32.wrapping_shl(left as u32), 0),
-        left => (3, left.unsigned_abs()),
-    };
-    let cell = cell.write::<i16>()?;
+    let scaling = Scaling::new(node, layer.clip)?;
+    let cell = state::<i16>(node, CELL_STATE, Type::INT16, layer.state_len())?;
 
-    layer.each::<T>(|row, hidden, unit, at| {
+    layer.each::<T>(node, T::TYPE, |row, hidden, unit, at| {
         let gate = |gate: usize| -> Option<i32> {
             let [of_input, of_hidden] = halves.as_chunks::<2>().0.get(gate)?;
             let from_input = of_input.connect(row, unit, biases.get(gate)?.get(unit))?;
@@ -344,16 +370,16 @@ fn integers<T: Activation>(layer: &Layer<'_, '_>) -> Result<(), Fault> {
         let forget = logistic_of_scaled(gate(1)?);
         let accept = logistic_of_scaled(gate(0)?);
         let candidate = tanh_of_scaled(gate(2)?);
-        let kept = saturate(multiply(forget, cell.get(at).into(), forget_factor));
-        let added = saturate(multiply(accept, candidate, input_factor));
+        let kept = saturate(multiply(forget, cell.get(at).into(), scaling.forget));
+        let added = saturate(multiply(accept, candidate, scaling.input));
         let mut next = saturate(kept + added);
         if layer.clip > 0.0 {
-            next = clamp(next, -clip, clip);
+            next = clamp(next, -scaling.clip, scaling.clip);
         }
         cell.set(at, next as i16);
         let show = logistic_of_scaled(gate(3)?);
-        let squashed = tanh_of_scaled(scaled_i16(next as i16, factor, right));
-        let shown = multiply(squashed, show, output_factor).wrapping_add(zero_point);
+        let squashed = tanh_of_scaled(scaled_i16(next as i16, scaling.cell.0, scaling.cell.1));
+        let shown = multiply(squashed, show, scaling.output).wrapping_add(scaling.zero_point);
         Some(T::narrow(clamp(shown, T::LEAST, -1 - T::LEAST)))
     })
 }
@@ -366,19 +392,20 @@ fn log2(scale: f32) -> i32 {
     exponent + i32::from(mantissa > core::f32::consts::SQRT_2)
 }
 
-fn floats(layer: &Layer<'_, '_>) -> Result<(), Fault> {
-    layer.input.expect(Type::FLOAT32)?;
-    layer.cell.expect(Type::FLOAT32)?;
+fn floats(node: &Node<'_>) -> Result<(), Fault> {
+    let layer = Layer::new(node)?;
     let mut gates = [[View::<f32>::default(); 3]; 4];
-    for (gate, views) in gates.iter_mut().enumerate() {
-        let tensors = layer.gate(gate, Type::FLOAT32, Type::FLOAT32)?;
-        for (view, tensor) in views.iter_mut().zip(tensors) {
-            *view = tensor.read::<f32>()?;
-        }
+    for (gate, views) in (0..).zip(&mut gates) {
+        let (index, recurrent) = (INPUT_WEIGHTS + gate, RECURRENT_WEIGHTS + gate);
+        *views = [
+            layer.weights(node, index, layer.size, Type::FLOAT32)?,
+            layer.weights(node, recurrent, layer.units, Type::FLOAT32)?,
+            layer.biases(node, gate, Type::FLOAT32)?,
+        ];
     }
     let clip = layer.clip;
-    let cell = layer.cell.write::<f32>()?;
-    layer.each::<f32>(|row, hidden, unit, at| {
+    let cell = state::<f32>(node, CELL_STATE, Type::FLOAT32, layer.state_len())?;
+    layer.each::<f32>(node, Type::FLOAT32, |row, hidden, unit, at| {
         let gate = |gate: usize| -> Option<f32> {
             let [weights, recurrent, bias] = gates.get(gate)?;
             let weights = weights.part(unit * row.len(), row.len())?;

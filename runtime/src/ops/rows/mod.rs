@@ -23,9 +23,9 @@ pub use softmax::*;
 pub use svdf::*;
 pub use transpose_conv::*;
 
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::Kernel;
-use crate::memory::{Element, View};
+use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
 use crate::types::Type;
 
@@ -168,3 +168,87 @@ fn along(node: &Node<'_>, input: &Tensor<'_>) -> Result<(usize, usize, usize), F
     let inner = shape.product(at + 1, shape.rank()).unwrap_or(0);
     Ok((outer, shape.dim(at), inner))
 }
+
+// Tensors take much of the stack, so that kernels get what they need of one by the functions below, which return little.
+
+#[inline(never)]
+fn tensor<'a>(node: &Node<'a>, operand: Operand) -> Result<Tensor<'a>, Fault> {
+    match operand {
+        Operand::Input(index) => node.input(index.into()),
+        Operand::Output(index) => node.output(index.into()),
+    }
+}
+
+/// Dimensions of a tensor with `N` of them, and elements.
+#[inline(never)]
+fn dims<const N: usize>(node: &Node<'_>, operand: Operand) -> Result<[usize; N], Fault> {
+    let shape = tensor(node, operand)?.shape();
+    let some = shape.elements().is_some_and(|elements| elements > 0);
+    shape.dims().filter(|_| some).ok_or(Fault::Shape(operand))
+}
+
+/// Scale and zero point.
+#[inline(never)]
+fn quantization(node: &Node<'_>, operand: Operand) -> Result<(f32, i32), Fault> {
+    let tensor = tensor(node, operand)?;
+    Ok((tensor.scale()?, tensor.zero_point()))
+}
+
+/// The elements of input `index`, whose type is given.
+#[inline(never)]
+fn read<'a, T: Element>(node: &Node<'a>, index: u8, expected: Type) -> Result<View<'a, T>, Fault> {
+    let tensor = tensor(node, Operand::Input(index))?;
+    tensor.expect(expected)?;
+    tensor.read()
+}
+
+/// As [`read`] of an input of `len` elements, or `None` if it is not given.
+#[inline(never)]
+fn read_optional<'a, T: Element>(
+    node: &Node<'a>,
+    index: u8,
+    expected: Type,
+    len: usize,
+) -> Result<Option<View<'a, T>>, Fault> {
+    let Some(tensor) = node.optional_input(index.into())? else {
+        return Ok(None);
+    };
+    tensor.expect(expected)?;
+    match tensor.len() == len {
+        true => tensor.read().map(Some),
+        false => Err(tensor.wrong_shape()),
+    }
+}
+
+/// The elements of a tensor to write, whose type is given.
+#[inline(never)]
+fn write<'a, T: Element>(
+    node: &Node<'a>,
+    operand: Operand,
+    expected: Type,
+) -> Result<ViewMut<'a, T>, Fault> {
+    let tensor = tensor(node, operand)?;
+    tensor.expect(expected)?;
+    tensor.write()
+}
+
+/// A variable's elements, `len` of the given type.
+#[inline(never)]
+fn state<'a, T: Element>(
+    node: &Node<'a>,
+    index: u8,
+    expected: Type,
+    len: usize,
+) -> Result<ViewMut<'a, T>, Fault> {
+    let tensor = tensor(node, Operand::Input(index))?;
+    tensor.expect(expected)?;
+    if !tensor.table().is_variable()? {
+        return Err(tensor.wrong_value());
+    }
+    match tensor.len() == len {
+        true => tensor.write(),
+        false => Err(tensor.wrong_shape()),
+    }
+}
+
+const OUTPUT: Operand = Operand::Output(0);

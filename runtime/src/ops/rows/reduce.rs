@@ -3,12 +3,12 @@
 //! The rules are those of TFLM's `reduce_common.cc` and `reference/reduce.h`. TFLM keeps a sum for each output in scratch
 //! memory; here each output is computed at once, and none is needed.
 
-use super::Number;
+use super::{Number, OUTPUT, quantization, read, tensor, write};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::View;
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `MEAN` over axes (input 1, int32): int8, int16 or float32.
@@ -43,6 +43,8 @@ pub const REDUCE_MIN_INT8: Kernel =
 /// [`REDUCE_MIN`] of float32 alone.
 pub const REDUCE_MIN_FLOAT32: Kernel =
     Kernel::builtin(Code::REDUCE_MIN, |node| extreme_float(node, false));
+
+const INPUT: Operand = Operand::Input(0);
 
 /// Axes that are kept, or that are reduced; neighbours are one. Outermost first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,16 +115,15 @@ struct Reduction {
 impl Reduction {
     /// Of an input that has elements.
     #[inline(never)]
-    fn new(node: &Node<'_>, input: &Tensor<'_>, output: &Tensor<'_>) -> Result<Self, Fault> {
-        let list = node.input(1)?;
-        list.expect(Type::INT32)?;
-        let (numbers, shape) = (list.read::<i32>()?, input.shape());
+    fn new(node: &Node<'_>) -> Result<Self, Fault> {
+        let numbers = read::<i32>(node, 1, Type::INT32)?;
+        let shape = tensor(node, INPUT)?.shape();
         let rank = shape.rank() as i32;
         let mut kept = Axes::default();
         let mut reduced = Axes::default();
         // For a scalar, TFLM does not look at the axes.
         if rank > 0 && numbers.iter().any(|axis| axis < -rank || axis >= rank) {
-            return Err(list.wrong_value());
+            return Err(Fault::Value(Operand::Input(1)));
         }
         let mut stride = 1;
         let mut before = None;
@@ -135,13 +136,13 @@ impl Reduction {
             let axes = if is_reduced { &mut reduced } else { &mut kept };
             let longer = before == Some(is_reduced);
             axes.put(Axis { len, stride }, longer)
-                .ok_or(input.wrong_shape())?;
+                .ok_or(Fault::Shape(INPUT))?;
             before = Some(is_reduced);
             stride *= len;
         }
-        match kept.len() == output.len() {
+        match kept.len() == tensor(node, OUTPUT)?.len() {
             true => Ok(Self { kept, reduced }),
-            false => Err(output.wrong_shape()),
+            false => Err(Fault::Shape(OUTPUT)),
         }
     }
 
@@ -222,15 +223,6 @@ fn sum_int16(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
     sum_of_integers::<i16>(node, mean, Type::INT16, i16::MIN.into())
 }
 
-/// Input and output, of one type.
-#[inline(never)]
-fn pair<'a>(node: &Node<'a>, element_type: Type) -> Result<(Tensor<'a>, Tensor<'a>), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    input.expect(element_type)?;
-    output.expect(element_type)?;
-    Ok((input, output))
-}
-
 /// Of a type whose least value is `least`.
 fn sum_of_integers<T: Number<Sum = i32> + TryFrom<i32>>(
     node: &Node<'_>,
@@ -238,25 +230,14 @@ fn sum_of_integers<T: Number<Sum = i32> + TryFrom<i32>>(
     element_type: Type,
     least: i32,
 ) -> Result<(), Fault> {
-    let (input, output) = pair(node, element_type)?;
-    let (from, to) = (input.read::<T>()?, output.write::<T>()?);
+    let from = read::<T>(node, 0, element_type)?;
+    let to = write::<T>(node, OUTPUT, element_type)?;
     if from.is_empty() {
         to.fill(T::default());
         return Ok(());
     }
-    let reduction = Reduction::new(node, &input, &output)?;
-    let count = reduction.reduced.len() as i64;
-    let mut factor = Multiplier::new(f64::from(input.scale()?) / f64::from(output.scale()?));
-    if mean {
-        // Divides by the number of elements, with as many bits as there are.
-        let bits = count.checked_ilog2().unwrap_or(0);
-        let shift = bits.min(32).min((31 + factor.shift) as u32);
-        let divided = (i64::from(factor.multiplier) << shift) / count.max(1);
-        factor.multiplier = divided as i32;
-        factor.shift -= shift as i32;
-    }
-    let zeros = i64::from(input.zero_point()).wrapping_mul(count);
-    let zero_point = output.zero_point();
+    let reduction = Reduction::new(node)?;
+    let (factor, zeros, zero_point) = scaling(node, mean, reduction.reduced.len() as i64)?;
     let folded = reduction.fold(from, 0, T::add, |k, sum| {
         let centered = i64::from(sum).wrapping_sub(zeros) as i32;
         let scaled = factor.apply(centered).wrapping_add(zero_point);
@@ -265,24 +246,41 @@ fn sum_of_integers<T: Number<Sum = i32> + TryFrom<i32>>(
             T::try_from(clamp(scaled, least, -1 - least)).unwrap_or_default(),
         );
     });
-    folded.ok_or(input.wrong_shape())
+    folded.ok_or(Fault::Shape(INPUT))
+}
+
+/// The factor of sums of `count` elements, their sum at the input's zero point, and the output's zero point.
+#[inline(never)]
+fn scaling(node: &Node<'_>, mean: bool, count: i64) -> Result<(Multiplier, i64, i32), Fault> {
+    let (in_scale, in_zero) = quantization(node, INPUT)?;
+    let (out_scale, zero_point) = quantization(node, OUTPUT)?;
+    let mut factor = Multiplier::of_scales(in_scale, 1.0, out_scale);
+    if mean {
+        // Divides by the number of elements, with as many bits as there are.
+        let bits = count.checked_ilog2().unwrap_or(0);
+        let shift = bits.min(32).min((31 + factor.shift) as u32);
+        let divided = (i64::from(factor.multiplier) << shift) / count.max(1);
+        factor.multiplier = divided as i32;
+        factor.shift -= shift as i32;
+    }
+    Ok((factor, i64::from(in_zero).wrapping_mul(count), zero_point))
 }
 
 fn sum_float(node: &Node<'_>, mean: bool) -> Result<(), Fault> {
-    let (input, output) = pair(node, Type::FLOAT32)?;
-    let (from, to) = (input.read::<f32>()?, output.write::<f32>()?);
+    let from = read::<f32>(node, 0, Type::FLOAT32)?;
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
     if from.is_empty() {
         to.fill(0.0);
         return Ok(());
     }
-    let reduction = Reduction::new(node, &input, &output)?;
+    let reduction = Reduction::new(node)?;
     let count = if mean {
         reduction.reduced.len() as f32
     } else {
         1.0
     };
     let folded = reduction.fold(from, 0.0, f32::add, |k, sum| to.set(k, sum / count));
-    folded.ok_or(input.wrong_shape())
+    folded.ok_or(Fault::Shape(INPUT))
 }
 
 fn extreme(node: &Node<'_>, max: bool) -> Result<(), Fault> {
@@ -294,26 +292,24 @@ fn extreme(node: &Node<'_>, max: bool) -> Result<(), Fault> {
 }
 
 fn extreme_int8(node: &Node<'_>, max: bool) -> Result<(), Fault> {
-    let (input, output) = pair(node, Type::INT8)?;
-    if input.scale()? != output.scale()? || input.zero_point() != output.zero_point() {
-        return Err(Fault::Quantization(output.operand()));
+    if quantization(node, INPUT)? != quantization(node, OUTPUT)? {
+        return Err(Fault::Quantization(OUTPUT));
     }
-    extreme_of(node, &input, &output, max, [i8::MAX, i8::MIN])
+    extreme_of(node, max, Type::INT8, [i8::MAX, i8::MIN])
 }
 
 fn extreme_float(node: &Node<'_>, max: bool) -> Result<(), Fault> {
-    let (input, output) = pair(node, Type::FLOAT32)?;
-    extreme_of(node, &input, &output, max, [f32::MAX, f32::MIN])
+    extreme_of(node, max, Type::FLOAT32, [f32::MAX, f32::MIN])
 }
 
 fn extreme_of<T: Number>(
     node: &Node<'_>,
-    input: &Tensor<'_>,
-    output: &Tensor<'_>,
     max: bool,
+    element_type: Type,
     [largest, least]: [T; 2],
 ) -> Result<(), Fault> {
-    let (from, to) = (input.read::<T>()?, output.write::<T>()?);
+    let from = read::<T>(node, 0, element_type)?;
+    let to = write::<T>(node, OUTPUT, element_type)?;
     let start = if max { least } else { largest };
     if from.is_empty() {
         to.fill(start);
@@ -323,6 +319,6 @@ fn extreme_of<T: Number>(
         let replaces = if max { x > a } else { x < a };
         if replaces { x } else { a }
     };
-    let folded = Reduction::new(node, input, output)?.fold(from, start, step, |k, x| to.set(k, x));
-    folded.ok_or(input.wrong_shape())
+    let folded = Reduction::new(node)?.fold(from, start, step, |k, x| to.set(k, x));
+    folded.ok_or(Fault::Shape(INPUT))
 }

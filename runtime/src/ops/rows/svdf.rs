@@ -3,13 +3,15 @@
 //! The rules are those of TFLM's `svdf_common.cc`. TFLM keeps what filters give in scratch memory; here each output is
 //! summed up at once, and none is needed.
 
-use super::{dot, dot_of_floats};
+use super::{
+    OUTPUT, dims, dot, dot_of_floats, quantization, read, read_optional, state, tensor, write,
+};
 use crate::contract::Contract;
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View, ViewMut};
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `SVDF`: input `[batch, size]`, feature weights `[filters, size]`, time weights `[filters, memory]`, bias `[units]` or
@@ -25,22 +27,17 @@ pub const SVDF_FLOAT32: Kernel =
     Kernel::builtin(Code::SVDF, svdf_float).with_contract(Contract::Whole);
 
 fn svdf(node: &Node<'_>) -> Result<(), Fault> {
-    match node.input(0)?.element_type() {
+    match tensor(node, INPUT)?.element_type() {
         Type::INT8 => svdf_int8(node),
         Type::FLOAT32 => svdf_float(node),
         _ => Err(Fault::ElementType(Operand::Input(0))),
     }
 }
 
-/// The operator's tensors, of which types are not checked, and their sizes.
+/// The operator's sizes.
 #[derive(Clone, Copy, Debug)]
-struct Layer<'a> {
-    input: Tensor<'a>,
-    features: Tensor<'a>,
-    time: Tensor<'a>,
-    bias: Option<Tensor<'a>>,
-    state: Tensor<'a>,
-    output: Tensor<'a>,
+struct Layer {
+    batches: usize,
     size: usize,
     filters: usize,
     memory: usize,
@@ -48,44 +45,37 @@ struct Layer<'a> {
     units: usize,
 }
 
-impl<'a> Layer<'a> {
+const INPUT: Operand = Operand::Input(0);
+const FEATURES: Operand = Operand::Input(1);
+const TIME: Operand = Operand::Input(2);
+const BIAS: Operand = Operand::Input(3);
+const STATE: Operand = Operand::Input(4);
+
+impl Layer {
     #[inline(never)]
-    fn new(node: &Node<'a>) -> Result<Self, Fault> {
-        let (input, features, time) = (node.input(0)?, node.input(1)?, node.input(2)?);
-        let (bias, state, output) = (node.optional_input(3)?, node.input(4)?, node.output(0)?);
-        let [batches, size] = input.shape().dims().ok_or(input.wrong_shape())?;
-        let [filters, feature_size] = features.shape().dims().ok_or(features.wrong_shape())?;
-        if feature_size != size || filters == 0 {
-            return Err(features.wrong_shape());
+    fn new(node: &Node<'_>) -> Result<Self, Fault> {
+        let [batches, size] = dims(node, INPUT)?;
+        let [filters, feature_size] = dims(node, FEATURES)?;
+        let [time_filters, memory] = dims(node, TIME)?;
+        if feature_size != size {
+            return Err(Fault::Shape(FEATURES));
         }
-        let [time_filters, memory] = time.shape().dims().ok_or(time.wrong_shape())?;
-        if time_filters != filters || memory == 0 {
-            return Err(time.wrong_shape());
+        if time_filters != filters {
+            return Err(Fault::Shape(TIME));
         }
         let rank = usize::try_from(node.options()?.i32(0, 0)?).unwrap_or(0);
         let units = filters.checked_div(rank).unwrap_or(0);
         if units * rank != filters {
             return Err(Fault::Unsupported(0));
         }
-        if bias.is_some_and(|bias| bias.len() != units) {
-            return Err(Fault::Shape(Operand::Input(3)));
+        if dims(node, STATE)? != [batches, memory.saturating_mul(filters)] {
+            return Err(Fault::Shape(STATE));
         }
-        if state.shape().dims() != Some([batches, memory.saturating_mul(filters)]) {
-            return Err(state.wrong_shape());
-        }
-        if output.shape().dims() != Some([batches, units]) {
-            return Err(output.wrong_shape());
-        }
-        if !state.table().is_variable()? {
-            return Err(state.wrong_value());
+        if dims(node, OUTPUT)? != [batches, units] {
+            return Err(Fault::Shape(OUTPUT));
         }
         Ok(Self {
-            input,
-            features,
-            time,
-            bias,
-            state,
-            output,
+            batches,
             size,
             filters,
             memory,
@@ -94,9 +84,14 @@ impl<'a> Layer<'a> {
         })
     }
 
+    /// Elements of the state.
+    fn state_len(&self) -> usize {
+        self.batches * self.filters * self.memory
+    }
+
     /// Moves the state on by one step, and puts what `feature` makes of each row of the input and of the weights there.
     #[inline(always)]
-    fn remember<T: Element, S: Element>(
+    fn remember<'a, T: Element, S: Element>(
         &self,
         input: View<'a, T>,
         features: View<'a, T>,
@@ -122,7 +117,7 @@ impl<'a> Layer<'a> {
 
     /// The rows of the time weights and of the state for `filter` of all batches' filters.
     #[inline(always)]
-    fn row<S: Element>(
+    fn row<'a, S: Element>(
         &self,
         time: View<'a, S>,
         state: View<'a, S>,
@@ -138,75 +133,67 @@ impl<'a> Layer<'a> {
 
 fn svdf_int8(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    match layer.time.element_type() {
-        Type::INT8 => integers::<i8>(&layer),
-        Type::INT16 => integers::<i16>(&layer),
-        _ => Err(layer.time.wrong_type()),
+    match tensor(node, TIME)?.element_type() {
+        Type::INT8 => integers::<i8>(node, &layer, Type::INT8),
+        Type::INT16 => integers::<i16>(node, &layer, Type::INT16),
+        _ => Err(Fault::ElementType(TIME)),
     }
 }
 
-fn integers<'a, S: Element + Into<i32> + TryFrom<i32>>(layer: &Layer<'a>) -> Result<(), Fault> {
-    let &Layer {
-        input,
-        features,
-        time,
-        bias,
-        state,
-        output,
-        ..
-    } = layer;
-    for tensor in [&input, &features, &output] {
-        tensor.expect(Type::INT8)?;
-    }
-    state.expect(time.element_type())?;
-    let state_scale = state.scale()?;
-    let products = state_scale * time.scale()?;
-    let feature_factor = input.scale()? * features.scale()? / state_scale;
-    let feature_factor = Multiplier::new(f64::from(feature_factor));
-    let output_factor = Multiplier::new(f64::from(products / output.scale()?));
-    let bias = match bias {
-        Some(bias) => {
-            bias.expect(Type::INT32)?;
-            let off = f64::from(bias.scale()?) - f64::from(products);
-            if !(-1e-5..1e-5).contains(&off) {
-                return Err(Fault::Quantization(bias.operand()));
-            }
-            Some(bias.read::<i32>()?)
+/// Factors of what features give and of the output, and zero points of input, state and output.
+#[inline(never)]
+fn scaling(node: &Node<'_>) -> Result<([Multiplier; 2], [i32; 3]), Fault> {
+    let (in_scale, in_zero) = quantization(node, INPUT)?;
+    let (state_scale, state_zero) = quantization(node, STATE)?;
+    let (out_scale, out_zero) = quantization(node, OUTPUT)?;
+    let products = state_scale * quantization(node, TIME)?.0;
+    let feature = in_scale * quantization(node, FEATURES)?.0 / state_scale;
+    if let Some(bias) = node.optional_input(3)? {
+        // TFLM compares in f64.
+        let off = f64::from(bias.scale()?) - f64::from(products);
+        if !(-1e-5..1e-5).contains(&off) {
+            return Err(Fault::Quantization(BIAS));
         }
-        None => None,
-    };
-    let input_offset = input.zero_point().wrapping_neg();
-    let state_zero = state.zero_point();
-    let output_zero = output.zero_point();
-    let (time, state) = (time.read::<S>()?, state.write::<S>()?);
+    }
+    let factors = [feature, products / out_scale].map(|x| Multiplier::of_scales(x, 1.0, 1.0));
+    Ok((factors, [in_zero, state_zero, out_zero]))
+}
+
+fn integers<S: Element + Into<i32> + TryFrom<i32>>(
+    node: &Node<'_>,
+    layer: &Layer,
+    state_type: Type,
+) -> Result<(), Fault> {
+    let ([feature_factor, output_factor], [in_zero, state_zero, out_zero]) = scaling(node)?;
+    let input = read::<i8>(node, 0, Type::INT8)?;
+    let features = read::<i8>(node, 1, Type::INT8)?;
+    let time = read::<S>(node, 2, state_type)?;
+    let bias = read_optional::<i32>(node, 3, Type::INT32, layer.units)?;
+    let state = state::<S>(node, 4, state_type, layer.state_len())?;
+    let to = write::<i8>(node, OUTPUT, Type::INT8)?;
+    let input_offset = in_zero.wrapping_neg();
     let largest = (1i32 << (8 * size_of::<S>() - 1)) - 1;
 
-    let remembered = layer.remember(
-        input.read::<i8>()?,
-        features.read::<i8>()?,
-        state,
-        |weights, input| {
-            let scaled = feature_factor.apply(dot(weights, 0, input, input_offset));
-            let limited = clamp(scaled, -1 - largest, largest).wrapping_add(state_zero);
-            // As a conversion in C: the low bits.
-            let bits = 32 - 8 * size_of::<S>() as u32;
-            S::try_from(limited << bits >> bits).unwrap_or_default()
-        },
-    );
-    remembered.ok_or(input.wrong_shape())?;
+    let remembered = layer.remember(input, features, state, |weights, input| {
+        let scaled = feature_factor.apply(dot(weights, 0, input, input_offset));
+        let limited = clamp(scaled, -1 - largest, largest).wrapping_add(state_zero);
+        // As a conversion in C: the low bits.
+        let bits = 32 - 8 * size_of::<S>() as u32;
+        S::try_from(limited << bits >> bits).unwrap_or_default()
+    });
+    remembered.ok_or(Fault::Shape(INPUT))?;
 
-    let to = output.write::<i8>()?;
     let mut filter = 0;
     let mut unit = 0;
     for k in 0..to.len() {
         let mut sum = bias.map_or(0, |bias| bias.get(unit));
         for _ in 0..layer.rank {
             let rows = layer.row(time, state.view(), filter);
-            let (weights, past) = rows.ok_or(output.wrong_shape())?;
+            let (weights, past) = rows.ok_or(Fault::Shape(OUTPUT))?;
             sum = sum.wrapping_add(dot(weights, 0, past, state_zero.wrapping_neg()));
             filter += 1;
         }
-        let scaled = output_factor.apply(sum).wrapping_add(output_zero);
+        let scaled = output_factor.apply(sum).wrapping_add(out_zero);
         to.set(k, clamp(scaled, -128, 127) as i8);
         unit = if unit + 1 < layer.units { unit + 1 } else { 0 };
     }
@@ -215,43 +202,25 @@ fn integers<'a, S: Element + Into<i32> + TryFrom<i32>>(layer: &Layer<'a>) -> Res
 
 fn svdf_float(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    let Layer {
-        input,
-        features,
-        time,
-        bias,
-        state,
-        output,
-        ..
-    } = layer;
-    for tensor in [&input, &features, &time, &state, &output] {
-        tensor.expect(Type::FLOAT32)?;
-    }
+    let input = read::<f32>(node, 0, Type::FLOAT32)?;
+    let features = read::<f32>(node, 1, Type::FLOAT32)?;
+    let time = read::<f32>(node, 2, Type::FLOAT32)?;
+    let bias = read_optional::<f32>(node, 3, Type::FLOAT32, layer.units)?;
+    let state = state::<f32>(node, 4, Type::FLOAT32, layer.state_len())?;
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
     let activation = node.options()?.i8(1, 0)?;
-    let bias = match bias {
-        Some(bias) => {
-            bias.expect(Type::FLOAT32)?;
-            Some(bias.read::<f32>()?)
-        }
-        None => None,
-    };
-    let (time, state) = (time.read::<f32>()?, state.write::<f32>()?);
-    let remembered = layer.remember(
-        input.read::<f32>()?,
-        features.read::<f32>()?,
-        state,
-        |weights, input| dot_of_floats(0.0, weights, input),
-    );
-    remembered.ok_or(input.wrong_shape())?;
+    let remembered = layer.remember(input, features, state, |weights, input| {
+        dot_of_floats(0.0, weights, input)
+    });
+    remembered.ok_or(Fault::Shape(INPUT))?;
 
-    let to = output.write::<f32>()?;
     let mut filter = 0;
     let mut unit = 0;
     for k in 0..to.len() {
         let mut sum = bias.map_or(0.0, |bias| bias.get(unit));
         for _ in 0..layer.rank {
             let rows = layer.row(time, state.view(), filter);
-            let (weights, past) = rows.ok_or(output.wrong_shape())?;
+            let (weights, past) = rows.ok_or(Fault::Shape(OUTPUT))?;
             sum += dot_of_floats(0.0, weights, past);
             filter += 1;
         }

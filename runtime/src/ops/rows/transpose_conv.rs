@@ -4,12 +4,16 @@
 //! element to all the outputs that it bears on, which takes a sum for each output in scratch memory; here each output
 //! gathers its inputs, in the same order, and no memory is needed.
 
-use super::{dot, dot_of_floats, dot_wide};
+use arenaplan_schema::view::Vector;
+
+use super::{
+    OUTPUT, dims, dot, dot_of_floats, dot_wide, quantization, read, read_optional, tensor, write,
+};
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, activation_range, activation_range_f32, clamp};
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View};
-use crate::node::{Node, Tensor};
+use crate::node::Node;
 use crate::types::Type;
 
 /// `TRANSPOSE_CONV`: output shape (not read), filter `[out channels, height, width, channels]`, input
@@ -83,41 +87,34 @@ impl Axis {
     }
 }
 
-/// The operator's tensors and its shapes.
+/// The operator's shapes and scales.
 #[derive(Clone, Copy, Debug)]
 struct Layer<'a> {
-    filter: Tensor<'a>,
-    input: Tensor<'a>,
-    bias: Option<Tensor<'a>>,
-    output: Tensor<'a>,
-    activation: i8,
     batches: usize,
     channels: usize,
     out_channels: usize,
     x: Axis,
     y: Axis,
+    filter_scales: Vector<'a, f32>,
 }
+
+const FILTER: Operand = Operand::Input(1);
+const INPUT: Operand = Operand::Input(2);
+const BIAS: u8 = 3;
 
 impl<'a> Layer<'a> {
     #[inline(never)]
     fn new(node: &Node<'a>) -> Result<Self, Fault> {
-        let (filter, input, bias) = (node.input(1)?, node.input(2)?, node.optional_input(3)?);
-        let (output, options) = (node.output(0)?, node.options()?);
-        let [batches, height, width, channels] = input.shape().dims().ok_or(input.wrong_shape())?;
-        let [out_channels, filter_height, filter_width, filter_channels] =
-            filter.shape().dims().ok_or(filter.wrong_shape())?;
-        let [out_batches, out_height, out_width, depth] =
-            output.shape().dims().ok_or(output.wrong_shape())?;
-        if filter_channels != channels || filter.is_empty() {
-            return Err(filter.wrong_shape());
+        let [batches, height, width, channels] = dims(node, INPUT)?;
+        let [out_channels, filter_height, filter_width, filter_channels] = dims(node, FILTER)?;
+        let [out_batches, out_height, out_width, depth] = dims(node, OUTPUT)?;
+        if filter_channels != channels {
+            return Err(Fault::Shape(FILTER));
         }
-        if out_batches != batches || depth != out_channels || input.is_empty() {
-            return Err(output.wrong_shape());
+        if out_batches != batches || depth != out_channels {
+            return Err(Fault::Shape(OUTPUT));
         }
-        if bias.is_some_and(|bias| bias.len() != out_channels) {
-            return Err(Fault::Shape(Operand::Input(3)));
-        }
-        output.expect(input.element_type())?;
+        let options = node.options()?;
         let same = match options.i8(OPTION_PADDING, 0)? {
             0 => true,
             1 => false,
@@ -139,31 +136,25 @@ impl<'a> Layer<'a> {
             same,
         );
         Ok(Self {
-            filter,
-            input,
-            bias,
-            output,
-            activation: options.i8(OPTION_ACTIVATION, 0)?,
             batches,
             channels,
             out_channels,
             x: x.ok_or(Fault::Unsupported(slot_x as u8))?,
             y: y.ok_or(Fault::Unsupported(slot_y as u8))?,
+            filter_scales: tensor(node, FILTER)?.scales(),
         })
     }
 
-    fn activation_range(&self) -> Result<(i32, i32), Fault> {
-        activation_range(&self.output, self.activation, OPTION_ACTIVATION as u8)
-    }
-
-    /// The factor of an output channel.
-    fn factor(&self, channel: usize) -> Result<Multiplier, Fault> {
-        let scales = self.filter.scales();
-        let index = if scales.len() == 1 { 0 } else { channel };
-        let wrong = Fault::Quantization(self.filter.operand());
-        let scale = f64::from(scales.get(index).ok_or(wrong)?);
-        let product = f64::from(self.input.scale()?) * scale;
-        Ok(Multiplier::new(product / f64::from(self.output.scale()?)))
+    /// The factor of an output channel, of the scales of input and output.
+    fn factor(&self, channel: usize, scales: (f32, f32)) -> Result<Multiplier, Fault> {
+        let index = if self.filter_scales.len() == 1 {
+            0
+        } else {
+            channel
+        };
+        let scale = self.filter_scales.get(index);
+        let scale = scale.ok_or(Fault::Quantization(FILTER))?;
+        Ok(Multiplier::of_scales(scales.0, scale, scales.1))
     }
 
     /// For each output of a channel, adds up what `products` makes of input and filter pixels, and gives the element's
@@ -179,9 +170,6 @@ impl<'a> Layer<'a> {
         mut each: impl FnMut(usize, A),
     ) -> Option<()> {
         let (x, y, channels) = (self.x, self.y, self.channels);
-        if self.output.is_empty() {
-            return Some(());
-        }
         let mut at = channel;
         for batch in 0..self.batches {
             for row in 0..y.output {
@@ -209,25 +197,24 @@ impl<'a> Layer<'a> {
     }
 }
 
+#[inline(never)]
+fn range(node: &Node<'_>) -> Result<(i32, i32), Fault> {
+    let activation = node.options()?.i8(OPTION_ACTIVATION, 0)?;
+    activation_range(&tensor(node, OUTPUT)?, activation, OPTION_ACTIVATION as u8)
+}
+
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    let (input, output) = (layer.input, layer.output);
-    input.expect(Type::INT8)?;
-    layer.filter.expect(Type::INT8)?;
-    let bias = match layer.bias {
-        Some(bias) => {
-            bias.expect(Type::INT32)?;
-            Some(bias.read::<i32>()?)
-        }
-        None => None,
-    };
-    let (least, largest) = layer.activation_range()?;
-    let offset = input.zero_point().wrapping_neg();
-    let zero_point = output.zero_point();
-    let (from, filter) = (input.read::<i8>()?, layer.filter.read::<i8>()?);
-    let to = output.write::<i8>()?;
+    let from = read::<i8>(node, 2, Type::INT8)?;
+    let filter = read::<i8>(node, 1, Type::INT8)?;
+    let bias = read_optional::<i32>(node, BIAS, Type::INT32, layer.out_channels)?;
+    let to = write::<i8>(node, OUTPUT, Type::INT8)?;
+    let (least, largest) = range(node)?;
+    let (in_scale, in_zero) = quantization(node, INPUT)?;
+    let (out_scale, zero_point) = quantization(node, OUTPUT)?;
+    let offset = in_zero.wrapping_neg();
     for channel in 0..layer.out_channels {
-        let factor = layer.factor(channel)?;
+        let factor = layer.factor(channel, (in_scale, out_scale))?;
         let start = bias.map_or(0, |bias| bias.get(channel));
         let gathered = layer.gather(
             from,
@@ -240,70 +227,78 @@ fn int8(node: &Node<'_>) -> Result<(), Fault> {
                 to.set(k, clamp(scaled, least, largest) as i8);
             },
         );
-        gathered.ok_or(output.wrong_shape())?;
+        gathered.ok_or(Fault::Shape(OUTPUT))?;
     }
     Ok(())
 }
 
+/// The biases of int16, which are of int64 or int16.
+#[derive(Clone, Copy, Debug, Default)]
+struct Biases<'a> {
+    wide: Option<View<'a, i64>>,
+    narrow: Option<View<'a, i16>>,
+}
+
+impl<'a> Biases<'a> {
+    #[inline(never)]
+    fn new(node: &Node<'a>, len: usize) -> Result<Self, Fault> {
+        let bias = node.optional_input(BIAS.into())?;
+        let mut biases = Self::default();
+        if bias.is_some_and(|bias| bias.element_type() == Type::INT16) {
+            biases.narrow = read_optional(node, BIAS, Type::INT16, len)?;
+        } else {
+            biases.wide = read_optional(node, BIAS, Type::INT64, len)?;
+        }
+        Ok(biases)
+    }
+
+    fn get(&self, channel: usize) -> i64 {
+        let narrow = self.narrow.map(|bias| bias.get(channel).into());
+        let wide = self.wide.map(|bias| bias.get(channel));
+        narrow.or(wide).unwrap_or(0)
+    }
+}
+
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    let (input, output) = (layer.input, layer.output);
-    input.expect(Type::INT16)?;
-    layer.filter.expect(Type::INT8)?;
-    let bias_of = |channel| -> Result<i64, Fault> {
-        match layer.bias {
-            None => Ok(0),
-            Some(bias) if bias.element_type() == Type::INT16 => {
-                Ok(bias.read::<i16>()?.get(channel).into())
-            }
-            Some(bias) => {
-                bias.expect(Type::INT64)?;
-                Ok(bias.read::<i64>()?.get(channel))
-            }
-        }
-    };
-    let (least, largest) = layer.activation_range()?;
-    let (from, filter) = (input.read::<i16>()?, layer.filter.read::<i8>()?);
-    let to = output.write::<i16>()?;
+    let from = read::<i16>(node, 2, Type::INT16)?;
+    let filter = read::<i8>(node, 1, Type::INT8)?;
+    let biases = Biases::new(node, layer.out_channels)?;
+    let to = write::<i16>(node, OUTPUT, Type::INT16)?;
+    let (least, largest) = range(node)?;
+    let scales = (quantization(node, INPUT)?.0, quantization(node, OUTPUT)?.0);
     for channel in 0..layer.out_channels {
-        let factor = layer.factor(channel)?;
+        let factor = layer.factor(channel, scales)?;
         let gathered = layer.gather(
             from,
             filter,
             channel,
-            bias_of(channel)?,
+            biases.get(channel),
             |sum, pixel, weights| sum.wrapping_add(dot_wide(pixel, 0, weights, 0)),
             |k, sum| {
                 let scaled = factor.apply_wide(sum);
                 to.set(k, clamp(scaled, least, largest) as i16);
             },
         );
-        gathered.ok_or(output.wrong_shape())?;
+        gathered.ok_or(Fault::Shape(OUTPUT))?;
     }
     Ok(())
 }
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    let (input, output) = (layer.input, layer.output);
-    input.expect(Type::FLOAT32)?;
-    layer.filter.expect(Type::FLOAT32)?;
-    let bias = match layer.bias {
-        Some(bias) => {
-            bias.expect(Type::FLOAT32)?;
-            Some(bias.read::<f32>()?)
-        }
-        None => None,
-    };
-    let range = activation_range_f32(layer.activation, OPTION_ACTIVATION as u8)?;
-    let (from, filter) = (input.read::<f32>()?, layer.filter.read::<f32>()?);
-    let to = output.write::<f32>()?;
+    let from = read::<f32>(node, 2, Type::FLOAT32)?;
+    let filter = read::<f32>(node, 1, Type::FLOAT32)?;
+    let bias = read_optional::<f32>(node, BIAS, Type::FLOAT32, layer.out_channels)?;
+    let to = write::<f32>(node, OUTPUT, Type::FLOAT32)?;
+    let activation = node.options()?.i8(OPTION_ACTIVATION, 0)?;
+    let range = activation_range_f32(activation, OPTION_ACTIVATION as u8)?;
     for channel in 0..layer.out_channels {
         let bias = bias.map_or(0.0, |bias| bias.get(channel));
         let gathered = layer.gather(from, filter, channel, 0.0, dot_of_floats, |k, sum| {
             to.set(k, clamp(sum + bias, range.0, range.1))
         });
-        gathered.ok_or(output.wrong_shape())?;
+        gathered.ok_or(Fault::Shape(OUTPUT))?;
     }
     Ok(())
 }
