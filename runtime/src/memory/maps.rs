@@ -44,12 +44,45 @@ impl<T: Element> ViewMut<'_, T> {
         if !a.reaches(self.len, step_a) || !b.reaches(self.len, step_b) {
             return;
         }
-        for index in 0..self.len {
-            // SAFETY: the last step ends within the views, as was just seen; what is written may be written.
+        let all = |step_a: usize, step_b: usize| {
+            for index in 0..self.len {
+                // SAFETY: the last step ends within the views, as was just seen; what is written may be written.
+                unsafe {
+                    let x = a.start.add(index * step_a).read();
+                    let y = b.start.add(index * step_b).read();
+                    self.start.add(index).write(f(x, y));
+                }
+            }
+        };
+        // Hosts have the room for a loop of its own, and vectors to go through it with.
+        match cfg!(target_pointer_width = "64") && step_a == 1 && step_b == 1 {
+            true => all(1, 1),
+            false => all(step_a, step_b),
+        }
+    }
+
+    /// Writes an element of `x` where the condition is not 0, and of `y` where it is, and goes on as [`zip`](Self::zip) does.
+    #[inline(always)]
+    pub fn select(
+        self,
+        (condition, step): (View<'_, u8>, usize),
+        (x, step_x): (View<'_, T>, usize),
+        (y, step_y): (View<'_, T>, usize),
+    ) {
+        let len = self.len;
+        if !condition.reaches(len, step) || !x.reaches(len, step_x) || !y.reaches(len, step_y) {
+            return;
+        }
+        for index in 0..len {
+            // SAFETY: as in `zip`.
             unsafe {
-                let x = a.start.add(index * step_a).read();
-                let y = b.start.add(index * step_b).read();
-                self.start.add(index).write(f(x, y));
+                let of_x = x.start.add(index * step_x).read();
+                let of_y = y.start.add(index * step_y).read();
+                let chosen = match condition.start.add(index * step).read() {
+                    0 => of_y,
+                    _ => of_x,
+                };
+                self.start.add(index).write(chosen);
             }
         }
     }

@@ -19,7 +19,9 @@ pub const PRELU: Kernel = elementwise(Code::PRELU, prelu);
 /// `HARD_SWISH`, of int8 and float32 (`hard_swish.cc`).
 pub const HARD_SWISH: Kernel = elementwise(Code::HARD_SWISH, hard_swish);
 /// `ELU`, of int8 and float32 (`elu.cc`).
-pub const ELU: Kernel = elementwise(Code::ELU, elu);
+///
+/// Scratch memory for int8, where there are more elements than numbers: the function of all 256.
+pub const ELU: Kernel = elementwise(Code::ELU, elu).with_scratch(elu_scratch);
 
 fn relu_quantized<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
     let factor = pair.ratio(1.0)?;
@@ -199,6 +201,16 @@ fn hard_swish(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
+const NUMBERS: usize = 256;
+
+fn elu_scratch(node: &Node<'_>) -> Result<usize, Fault> {
+    let input = node.input(0)?;
+    match input.element_type() == Type::INT8 && input.len() > NUMBERS {
+        true => Ok(NUMBERS),
+        false => Ok(0),
+    }
+}
+
 fn elu(node: &Node<'_>) -> Result<(), Fault> {
     let (pair, element_type) = Pair::of_one_type(node)?;
     match element_type {
@@ -207,11 +219,19 @@ fn elu(node: &Node<'_>) -> Result<(), Fault> {
             let scale = pair.input.scale()?;
             let inverse = 1.0 / pair.output.scale()?;
             let (from, to) = (pair.input.zero_point(), pair.output.zero_point() as f32);
-            pair.compute(|x: i8| {
+            let of = |x: i8| {
                 let x = scale * i32::from(x).wrapping_sub(from) as f32;
                 let y = if x < 0.0 { libm::expf(x) - 1.0 } else { x };
                 i8::saturated((libm::roundf(y * inverse) + to) as i32)
-            })
+            };
+            if pair.input.len() <= NUMBERS {
+                return pair.compute(of);
+            }
+            let table = node.scratch::<i8>()?;
+            for x in i8::MIN..=i8::MAX {
+                table.set(usize::from(x as u8), of(x));
+            }
+            pair.compute(|x: i8| table.get(usize::from(x as u8)))
         }
         _ => Err(pair.input.wrong_type()),
     }

@@ -5,7 +5,7 @@
 //! are one run.
 
 use crate::error::Fault;
-use crate::memory::Element;
+use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
 use crate::types::Type;
 
@@ -13,7 +13,7 @@ use crate::types::Type;
 const MAX_RANK: usize = 6;
 
 /// A dimension of the output, or some that are one.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Axis {
     len: usize,
     /// How far we are.
@@ -34,27 +34,27 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The runs of `output` when it is computed from `inputs`, at most three.
+    /// No runs yet.
+    pub(super) const NONE: Self = Self {
+        axes: [Axis {
+            len: 0,
+            index: 0,
+            strides: [0; 3],
+        }; MAX_RANK],
+        rank: 0,
+        at: [0; 3],
+        next: 0,
+    };
+
+    /// Sets the runs of `output` when it is computed from `inputs`, at most three.
     ///
     /// # Errors
     /// [`Fault::Shape`] of an input that has not the output's dimensions, nor 1 in their place; or of the output, if it has
     /// too many.
     #[inline(never)]
-    pub(super) fn new(output: &Tensor<'_>, inputs: &[Tensor<'_>]) -> Result<Self, Fault> {
-        let mut runs = Self {
-            axes: [Axis::default(); MAX_RANK],
-            rank: 0,
-            at: [0; 3],
-            next: 0,
-        };
-        let first = runs.axes.first_mut();
-        if let Some(axis) = first {
-            *axis = Axis {
-                len: 1,
-                index: 0,
-                strides: [1; 3],
-            };
-        }
+    pub(super) fn set(&mut self, output: &Tensor<'_>, inputs: &[&Tensor<'_>]) -> Result<(), Fault> {
+        // Where all dimensions are 1.
+        self.axes[0].len = 1;
         let mut rank = output.shape().rank();
         for input in inputs {
             rank = rank.max(input.shape().rank());
@@ -77,10 +77,10 @@ impl Runs {
                 *elements = elements.wrapping_mul(dim);
             }
             if len != 1 {
-                runs.push(len, strides);
+                self.push(len, strides);
             }
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// Adds a dimension outside of the others.
@@ -156,7 +156,7 @@ impl<'a> Operands<'a> {
     ///
     /// # Errors
     /// If one of them is missing.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn new(node: &Node<'a>) -> Result<Self, Fault> {
         Ok(Self {
             a: node.input(0)?,
@@ -177,7 +177,8 @@ impl<'a> Operands<'a> {
         Ok(element_type)
     }
 
-    /// Computes all elements of the output: `f` of the inputs' elements in their place.
+    /// Computes all elements of the output: `f` of the inputs' elements in their place. The types stand for those of the
+    /// tensors.
     ///
     /// # Errors
     /// If shapes do not fit, or a tensor is not in memory.
@@ -186,15 +187,44 @@ impl<'a> Operands<'a> {
         &self,
         f: impl Fn(A, B) -> O,
     ) -> Result<(), Fault> {
-        let (a, b) = (self.a.read::<A>()?, self.b.read::<B>()?);
-        let output = self.output.write::<O>()?;
-        let mut runs = Runs::new(&self.output, &[self.a, self.b])?;
-        while let Some(start) = runs.next(output.len()) {
-            let ([at_a, at_b, _], [step_a, step_b, _]) = (runs.at, runs.steps());
-            if let Some(output) = output.part(start, runs.len()) {
-                output.zip((a.skip(at_a), step_a), (b.skip(at_b), step_b), &f);
+        self.each_run(&|run| {
+            let (a, b) = (run.a.cast::<A>(), run.b.cast::<B>());
+            if let (Some(a), Some(b), Some(output)) = (a, b, run.output.cast::<O>()) {
+                output.zip((a, run.steps[0]), (b, run.steps[1]), &f);
             }
+        })
+    }
+
+    /// Calls `f` with the bytes of each run. All but `f` is there once for all kernels and types.
+    #[inline(never)]
+    fn each_run(&self, f: &dyn Fn(&Run<'_>)) -> Result<(), Fault> {
+        let (a, b) = (self.a.bytes()?, self.b.bytes()?);
+        let output = self.output.bytes_mut()?;
+        let size = |tensor: &Tensor<'_>| tensor.element_type().bytes().unwrap_or(1);
+        let sizes = [size(&self.a), size(&self.b), size(&self.output)];
+        let mut runs = Runs::NONE;
+        runs.set(&self.output, &[&self.a, &self.b])?;
+        while let Some(start) = runs.next(self.output.len()) {
+            let start = start.wrapping_mul(sizes[2]);
+            let len = runs.len().wrapping_mul(sizes[2]);
+            let Some(output) = output.part(start, len) else {
+                break;
+            };
+            f(&Run {
+                a: a.skip(runs.at[0].wrapping_mul(sizes[0])),
+                b: b.skip(runs.at[1].wrapping_mul(sizes[1])),
+                steps: runs.steps(),
+                output,
+            });
         }
         Ok(())
     }
+}
+
+/// The bytes of a run, from its first element on.
+struct Run<'a> {
+    a: View<'a, u8>,
+    b: View<'a, u8>,
+    steps: [usize; 3],
+    output: ViewMut<'a, u8>,
 }

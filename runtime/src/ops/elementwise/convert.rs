@@ -156,9 +156,9 @@ fn store(tensor: &Tensor<'_>, bytes: ViewMut<'_, u8>, start: usize, words: &[i32
         f: impl Fn(i32) -> T,
     ) {
         let elements = bytes.cast::<T>().unwrap_or_default();
-        for (k, word) in words.iter().enumerate() {
-            elements.set(start.wrapping_add(k), f(*word));
-        }
+        let left = elements.len().saturating_sub(start);
+        let elements = elements.part(start, left).unwrap_or_default();
+        elements.map(View::of(words), f);
     }
     match tensor.element_type().bytes() {
         Some(1) => all(bytes, start, words, |x| x as u8),
@@ -178,17 +178,21 @@ fn cast(node: &Node<'_>) -> Result<(), Fault> {
         Type::INT8 | Type::INT16 | Type::INT32 | Type::UINT32 | Type::FLOAT32 => {}
         _ => return Err(pair.output.wrong_type()),
     }
-    convert(&pair, |words| {
-        let change: fn(i32) -> i32 = match (from, to) {
-            (Type::FLOAT32, Type::FLOAT32) => return,
-            (Type::FLOAT32, Type::UINT32) => |x| f32::from_bits(x as u32) as u32 as i32,
-            (Type::FLOAT32, _) => |x| f32::from_bits(x as u32) as i32,
-            (Type::UINT32, Type::FLOAT32) => |x| (x as u32 as f32).to_bits() as i32,
-            (_, Type::FLOAT32) => |x| (x as f32).to_bits() as i32,
-            _ => return,
-        };
-        for word in words {
-            *word = change(*word);
+    convert(&pair, |words| match (from, to) {
+        (Type::FLOAT32, Type::FLOAT32) => {}
+        (Type::FLOAT32, Type::UINT32) => {
+            each(words, |x| f32::from_bits(x as u32) as u32 as i32);
         }
+        (Type::FLOAT32, _) => each(words, |x| f32::from_bits(x as u32) as i32),
+        (Type::UINT32, Type::FLOAT32) => each(words, |x| (x as u32 as f32).to_bits() as i32),
+        (_, Type::FLOAT32) => each(words, |x| (x as f32).to_bits() as i32),
+        _ => {}
     })
+}
+
+#[inline(always)]
+fn each(words: &mut [i32; LANES], f: impl Fn(i32) -> i32) {
+    for word in words {
+        *word = f(*word);
+    }
 }

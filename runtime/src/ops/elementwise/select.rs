@@ -3,9 +3,9 @@
 use super::broadcast::Runs;
 use super::{Pair, elementwise};
 use crate::contract::Contract;
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::memory::{Element, View};
+use crate::memory::Element;
 use crate::node::Node;
 use crate::types::Type;
 
@@ -17,38 +17,38 @@ pub const ZEROS_LIKE: Kernel =
     // Nothing is read.
     Kernel::builtin(Code::ZEROS_LIKE, zeros_like).with_contract(Contract::Whole);
 
-fn select(node: &Node<'_>) -> Result<(), Fault> {
-    let output = node.output(0)?;
+/// The type of the elements, of one byte each in the condition.
+#[inline(never)]
+fn one_type(node: &Node<'_>) -> Result<Type, Fault> {
+    let element_type = node.output(0)?.element_type();
     node.input(0)?.expect(Type::BOOL)?;
-    node.input(1)?.expect(output.element_type())?;
-    node.input(2)?.expect(output.element_type())?;
-    match output.element_type() {
+    node.input(1)?.expect(element_type)?;
+    node.input(2)?.expect(element_type)?;
+    Ok(element_type)
+}
+
+fn select(node: &Node<'_>) -> Result<(), Fault> {
+    match one_type(node)? {
         Type::INT8 => select_of::<i8>(node),
         Type::INT16 => select_of::<i16>(node),
         Type::FLOAT32 => select_of::<u32>(node),
-        _ => Err(output.wrong_type()),
+        _ => Err(Fault::ElementType(Operand::Output(0))),
     }
 }
 
 /// Of elements of the size of `T`.
+#[inline(never)]
 fn select_of<T: Element>(node: &Node<'_>) -> Result<(), Fault> {
     let (condition, x, y) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let mut runs = Runs::new(&node.output(0)?, &[condition, x, y])?;
+    let mut runs = Runs::NONE;
+    runs.set(&node.output(0)?, &[&condition, &x, &y])?;
     let output = node.output(0)?.write::<T>()?;
     let (condition, x, y) = (condition.read::<u8>()?, x.read::<T>()?, y.read::<T>()?);
     while let Some(start) = runs.next(output.len()) {
-        let ([at_condition, at_x, at_y], [step_condition, step_x, step_y]) =
-            (runs.at, runs.steps());
-        let condition: View<'_, u8> = condition.skip(at_condition);
-        let (x, y) = (x.skip(at_x), y.skip(at_y));
-        for k in 0..runs.len() {
-            // Both are read, so that nothing depends on the condition but what is written.
-            let (of_x, of_y) = (x.get(k * step_x), y.get(k * step_y));
-            let chosen = match condition.get(k * step_condition) {
-                0 => of_y,
-                _ => of_x,
-            };
-            output.set(start.wrapping_add(k), chosen);
+        let ([at_condition, at_x, at_y], [step, step_x, step_y]) = (runs.at, runs.steps());
+        if let Some(output) = output.part(start, runs.len()) {
+            let condition = (condition.skip(at_condition), step);
+            output.select(condition, (x.skip(at_x), step_x), (y.skip(at_y), step_y));
         }
     }
     Ok(())
