@@ -8,6 +8,7 @@ use arenaplan_runtime as runtime;
 use arenaplan_schema::view;
 
 use crate::contract::Overlap;
+use crate::execute::Memory;
 use crate::graph::{Graph, Operator};
 use crate::report::Arena;
 use crate::scratch::Scratch;
@@ -42,7 +43,15 @@ pub(crate) fn overlap(
 /// Bytes of scratch memory that the runtime's kernel of `op` asks for: none, or one request.
 pub(crate) fn scratch(graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
     let bytes = place(graph, op).and_then(|(subgraph, operator)| {
-        let bytes = graph.model.bytes();
+        // Kernels read constants, which must be aligned as they are on a device.
+        let copy;
+        let bytes = match graph.model.bytes() {
+            bytes if bytes.as_ptr().addr().is_multiple_of(16) => bytes,
+            bytes => {
+                copy = Memory::holding(bytes);
+                copy.as_slice()
+            }
+        };
         runtime::contract::scratch_of(bytes, runtime::ops::ALL, subgraph, operator).ok()
     });
     match bytes {

@@ -4,7 +4,7 @@
 //! - `ARENAPLAN_GOLDEN`: path of inputs and outputs; without it those in the model's metadata entry `golden`, if it has one.
 //! - `ARENAPLAN_BOARD`: the board, where it is not the usual one of the target.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -14,19 +14,26 @@ use arenaplan_runtime::{CODES, Code, Interpreter, Type, ops, tail_bytes};
 
 const DEFAULT_MODEL: &str = "../../testdata/models/dscnn_int8.tflite";
 
-/// Operators that have a kernel for int8 alone, named with `_INT8` behind it.
-const INT8: &[&str] = &[
-    "ADD",
-    "AVERAGE_POOL_2D",
-    "CONV_2D",
-    "DEPTHWISE_CONV_2D",
-    "FULLY_CONNECTED",
-    "LOGISTIC",
-    "MAX_POOL_2D",
-    "MUL",
-    "SOFTMAX",
-    "SVDF",
-    "TANH",
+/// Kernels of one type alone, which stand in for those of all types.
+const NARROW: &[&str] = &[
+    "ADD_INT8",
+    "AVERAGE_POOL_2D_INT8",
+    "CONV_2D_INT8",
+    "DEPTHWISE_CONV_2D_INT8",
+    "FULLY_CONNECTED_INT8",
+    "LOGISTIC_FLOAT32",
+    "LOGISTIC_INT16",
+    "LOGISTIC_INT8",
+    "MAX_POOL_2D_INT8",
+    "MUL_INT8",
+    "QUANTIZE_FLOAT32",
+    "SOFTMAX_INT8",
+    "SVDF_INT8",
+    "TANH_FLOAT32",
+    "TANH_INT16",
+    "TANH_INT8",
+    "TRANSPOSE_CONV_INT8",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM_INT8",
 ];
 
 /// Target, board, flash and RAM as origin and length. The first row of a target is its usual board.
@@ -107,7 +114,7 @@ fn variable(name: &str) -> Option<String> {
 /// A Rust list of the kernels that a model's operators need.
 fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
     let codes = model.operator_codes()?;
-    let mut names = BTreeSet::new();
+    let mut types = BTreeMap::<&str, BTreeSet<&str>>::new();
     for subgraph in model.subgraphs()? {
         let subgraph = subgraph?;
         for operator in subgraph.operators()? {
@@ -120,37 +127,45 @@ fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
             let Some(&(_, name)) = CODES.iter().find(|(code, _)| *code == number) else {
                 return Err(format!("operator {} is not known", number.0).into());
             };
-            names.insert((name, is_int8(&subgraph, &operator)?));
+            let types = types.entry(name).or_default();
+            types.insert(data_type(&subgraph, &operator)?);
         }
     }
-    let mut list = Vec::new();
-    for &(name, int8) in &names {
-        let narrow = int8 && INT8.contains(&name) && !names.contains(&(name, false));
-        let suffix = if narrow { "_INT8" } else { "" };
-        let item = format!("ops::{name}{suffix}");
-        if !list.contains(&item) {
-            list.push(item);
+    let list = types.into_iter().map(|(name, types)| {
+        let narrow = types.first().map(|suffix| format!("{name}_{suffix}"));
+        match narrow.filter(|narrow| types.len() == 1 && NARROW.contains(&narrow.as_str())) {
+            Some(narrow) => format!("ops::{narrow}"),
+            None => format!("ops::{name}"),
         }
-    }
-    Ok(list.join(", "))
+    });
+    Ok(list.collect::<Vec<_>>().join(", "))
 }
 
-/// Whether an operator goes from int8 to int8, with weights of int8 as well.
-fn is_int8(
+/// The type that an operator works with, as it stands in the names of kernels; empty for others.
+fn data_type(
     subgraph: &view::SubGraph<'_>,
     operator: &view::Operator<'_>,
-) -> Result<bool, view::Error> {
-    let is = |list: view::Vector<'_, i32>, positions: usize| {
-        for tensor in list.into_iter().take(positions) {
-            if let Ok(tensor) = usize::try_from(tensor)
-                && Type(subgraph.tensors()?.get(tensor)?.element_type()?) != Type::INT8
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+) -> Result<&'static str, view::Error> {
+    let types = |list: view::Vector<'_, i32>| {
+        let given = list
+            .into_iter()
+            .filter_map(|tensor| usize::try_from(tensor).ok());
+        let types = given.map(|tensor| Ok(subgraph.tensors()?.get(tensor)?.element_type()?));
+        types.collect::<Result<Vec<i8>, view::Error>>()
     };
-    Ok(is(operator.inputs()?, 2)? && is(operator.outputs()?, 1)?)
+    let (mut inputs, outputs) = (types(operator.inputs()?)?, types(operator.outputs()?)?);
+    // Biases and shapes.
+    inputs.retain(|&number| Type(number) != Type::INT32);
+    let all = |types: &[Type]| inputs.iter().all(|&number| types.contains(&Type(number)));
+    Ok(match outputs.first().map(|&number| Type(number)) {
+        // Some have states of int16.
+        Some(Type::INT8) if inputs.contains(&Type::INT8.0) && all(&[Type::INT8, Type::INT16]) => {
+            "INT8"
+        }
+        _ if all(&[Type::FLOAT32]) => "FLOAT32",
+        _ if all(&[Type::INT16]) => "INT16",
+        _ => "",
+    })
 }
 
 /// The least arena that the model runs in: what the runtime asks for here is what it will ask for on the device.

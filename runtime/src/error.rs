@@ -109,6 +109,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it is the plan that is wrong, rather than the model or the memory.
+    pub fn is_about_plan(&self) -> bool {
+        matches!(
+            self,
+            Error::PlanVersion { .. } | Error::PlanOffset { .. } | Error::PlanOverlap { .. }
+        )
+    }
+
     /// Stands for scratch memory where a tensor is named.
     pub const SCRATCH: u32 = u32::MAX;
 }

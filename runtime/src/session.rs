@@ -10,6 +10,7 @@ use crate::kernel::Kernel;
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Shape, Tensor};
 use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
+use crate::recording::Recording;
 use crate::run::{Observer, Place, Run};
 use crate::types::Type;
 
@@ -124,6 +125,10 @@ impl<'m, 't> Session<'m, 't> {
     /// Bytes of the head that [`Session::new`] used while it prepared the model, which may be more.
     pub fn room_bytes(&self) -> usize {
         self.room_bytes
+    }
+
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
     /// Bytes of the tail.
@@ -342,7 +347,7 @@ impl<'m, 't> Session<'m, 't> {
     }
 
     /// As [`run`](Self::run), for what needs no head, or only parts of it.
-    fn assemble<'r>(
+    pub(crate) fn assemble<'r>(
         &'r mut self,
         head: &'r mut [u8],
         observer: Option<&'r dyn Observer>,
@@ -474,6 +479,14 @@ impl<'m, 'a> Interpreter<'m, 'a> {
     /// If the file is damaged.
     pub fn reset(&mut self) -> Result<(), Error> {
         self.session.reset()
+    }
+
+    /// As [`Session::recording`].
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn recording(&mut self) -> Result<Recording, Error> {
+        self.session.recording()
     }
 
     /// As [`Session::input`].

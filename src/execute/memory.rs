@@ -1,11 +1,18 @@
 //! Memory that starts at a multiple of 16.
 
 /// Bytes that start at a multiple of 16, as models and arenas must.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Memory {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
+}
+
+impl Clone for Memory {
+    /// Elsewhere, the bytes start at a multiple of 16 in another place.
+    fn clone(&self) -> Self {
+        Self::holding(self.as_slice())
+    }
 }
 
 impl Memory {

@@ -70,6 +70,16 @@ fn distances(library: Library, graph: &Graph<'_>, op: &Operator<'_>) -> Vec<Vec<
             // Overlaps are wrong but for the one at equal addresses, which no row counts on unless it is a view.
             copied.push((input, output, to - from + bytes - 1, from - to + bytes - 1));
         }
+        Event::Move {
+            input,
+            from,
+            output,
+            to,
+            bytes,
+        } => {
+            read(&written, input, from as i64, (from + bytes) as i64);
+            write(&mut written, output, to as i64, (to + bytes) as i64);
+        }
     });
     for (i, o, above, below) in copied {
         wrong[i][o] = (wrong[i][o].0.max(above), wrong[i][o].1.max(below));

@@ -83,11 +83,11 @@ class Toolchain:
         linker = f"target.'{target}'.linker='ld.lld'", f"target.'{target}'.rustflags=['-Clinker-flavor=ld.lld']"
         return ["/usr/bin/cargo", "-Zbuild-std=core", "--config", linker[0], "--config", linker[1]], environment, folder
 
-    def build(self, board, binary, model, record=None, features=(), flags=()):
-        """Path of the program."""
+    def build(self, board, binaries, model, record=None, features=(), flags=()):
+        """Paths of programs."""
         command, environment, folder = self.cargo(board.target)
         command = [command[0], *board.config, *command[1:], "build", "--quiet", "--locked", "--release", "--target",
-                   board.target, "--bin", binary]
+                   board.target, *(word for binary in binaries for word in ("--bin", binary))]
         if features:
             command += ["--features", ",".join(features)]
         if flags:
@@ -97,7 +97,7 @@ class Toolchain:
         p = subprocess.run(command, cwd=EXAMPLE, env=environment, capture_output=True, text=True)
         if p.returncode != 0:
             raise Failed("\n".join(p.stderr.strip().splitlines()[-15:]))
-        return folder / board.target / "release" / binary
+        return [folder / board.target / "release" / binary for binary in binaries]
 
 
 def run(board, program):

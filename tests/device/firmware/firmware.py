@@ -3,9 +3,10 @@
 
 Plans models, runs them on emulated microcontrollers (examples/firmware) and compares the outputs with those of the TFLM wheel.
 Without models: those of the table in `figures.csv` that are there, each on its cores, and the figures must be no worse than in
-that table; --update writes it anew. Prints a row for each: instructions are those of QEMU's count, no cycles; stack is that of
-an invoke; flash is code and constants without the model, of the whole firmware and of one that only runs the model. A figure
-above the bar for it is marked with `!`. Ends with a summary; exit status 1 if something is wrong.
+that table; --update writes it anew. Prints a row for each: instructions are those of QEMU's count, no cycles; `stack` is that of
+an invoke; `firmware` is the flash of code and constants without the model and the table of interrupts, `bare` that of a program
+that only runs the model. A figure above the bar for it is marked with `!`. Ends with a summary; exit status 1 if something is
+wrong.
 
 Needs the packages of tests/oracle/requirements.txt; installs compilers' targets and QEMU where they are missing.
 """
@@ -84,6 +85,9 @@ def row(core, model, found, equal):
     """A line of the table."""
     cells = []
     for column in COLUMNS:
+        if column not in found:
+            cells.append("")
+            continue
         limit = bar(core, model, column)
         cells.append(f"{found[column]:,}" + ("!" if limit is not None and found[column] > limit else ""))
     return f"| {model} | {core} | {'equal' if equal else 'DIFFER'} | " + " | ".join(cells) + " |"
@@ -99,7 +103,7 @@ class Known:
     def worse(self, model, core, found, slack):
         """What is above the table's figures."""
         known = self.rows.get((model, core), {})
-        return [f"{column} {found[column]:,} instead of {int(known[column]):,}" for column in COLUMNS
+        return [f"{column} {found[column]:,} instead of {int(known[column]):,}" for column in found
                 if known.get(column) and found[column] > int(known[column]) * slack]
 
     def write(self):
@@ -127,12 +131,15 @@ class Runs:
             self.prepared[model] = plan(self.arenaplan, model, self.folder), record(model, self.folder)
         planned, golden = self.prepared[model]
         board = BOARDS[core]
+        binaries = ["firmware", "bare"] if core == "M4" else ["firmware"]
+        programs = self.toolchain.build(board, binaries, planned, golden)
         sizes = {}
-        for binary, extra in (("bare", 0), ("firmware", golden.stat().st_size)):
-            program = self.toolchain.build(board, binary, planned, golden)
-            flash = sum(Elf(program).flash().values())
-            sizes[binary] = flash - planned.stat().st_size - extra
-        copy = shutil.copy(program, self.folder / f"{model.stem}-{core}")
+        for binary, program in zip(binaries, programs):
+            flash = Elf(program).flash()
+            # The table of interrupts is the board's.
+            sizes[binary] = sum(flash.values()) - flash.get(".vector_table", 0) - planned.stat().st_size
+        sizes["firmware"] -= golden.stat().st_size
+        copy = shutil.copy(programs[0], self.folder / f"{model.stem}-{core}")
         return self.pool.submit(self.finish, board, copy, sizes)
 
     @staticmethod
@@ -176,7 +183,7 @@ def main():
         if not equal:
             wrong.append(f"{name} on {core}: outputs differ")
         if a.update:
-            known.rows[name, core] = {"model": name, "core": core, **{k: found[k] for k in COLUMNS}}
+            known.rows[name, core] = {"model": name, "core": core, **found}
         elif not a.models:
             slack = SLACK if toolchain.from_rustup(BOARDS[core].target) else SLACK_DEBIAN
             wrong.extend(f"{name} on {core}: {text}" for text in known.worse(name, core, found, slack))

@@ -6,7 +6,6 @@ if the program has a way to panic: names what panics and who calls it. Tries fir
 """
 import argparse
 import sys
-from pathlib import Path
 
 from build import BOARDS, ROOT, Failed, Toolchain
 from elf import Elf, demangled
@@ -51,7 +50,8 @@ def main():
     toolchain, wrong = Toolchain(a.debian), 0
 
     def build(core, *features):
-        return Path(toolchain.build(BOARDS[core], "bare", MODEL, None, ("all-kernels", *features), ["-Clink-arg=--emit-relocs"]))
+        return toolchain.build(BOARDS[core], ["bare"], MODEL, None, ("all-kernels", *features),
+                               ["-Clink-arg=--emit-relocs"])[0]
 
     try:
         found = panics(build("M4", "panics"))
