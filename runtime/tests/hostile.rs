@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arenaplan_runtime::schema::view;
-use arenaplan_runtime::{Code, Interpreter, ops};
+use arenaplan_runtime::{Code, Error, Interpreter, ops};
 use common::{Memory, Random};
 
 /// Bytes of the arena: what few of the models here need.
@@ -263,8 +263,99 @@ fn a_model_must_be_aligned() {
     for shift in 1..16 {
         model[shift..][..bytes.len()].copy_from_slice(&bytes);
         let error = Interpreter::new(&model[shift..][..bytes.len()], ops::ALL, &mut arena).err();
-        assert_eq!(error, Some(arenaplan_runtime::Error::ModelAlignment));
+        assert_eq!(error, Some(Error::ModelAlignment));
         let error = Interpreter::new(&Memory::copy_of(&bytes), ops::ALL, &mut arena[shift..]).err();
-        assert_eq!(error, Some(arenaplan_runtime::Error::ArenaAlignment));
+        assert_eq!(error, Some(Error::ArenaAlignment));
+    }
+}
+
+/// Plans that are wrong, and what the error is; `None`: TFLM stumbles over them, the runtime does not.
+const PLANS: &[(&str, Option<&str>)] = &[
+    ("plan_all_zero", Some("PlanOverlap { first: 0, second: 1 }")),
+    ("plan_buffer_range", Some("Model(")),
+    ("plan_buffer_zero", Some("Model(")),
+    ("plan_count_high", Some("Model(")),
+    ("plan_count_low", Some("Model(")),
+    ("plan_count_negative", Some("Model(")),
+    ("plan_empty", Some("Model(")),
+    ("plan_misaligned", None),
+    ("plan_no_data", Some("Model(")),
+    ("plan_odd_length", Some("Model(")),
+    ("plan_offset_large", Some("PlanOffset {")),
+    ("plan_offset_lowest", Some("Model(")),
+    ("plan_offset_minus2", Some("Model(")),
+    ("plan_offset_overflow", Some("PlanOffset {")),
+    ("plan_overlap", Some("PlanOverlap { first: 1, second: 2 }")),
+    ("plan_short", Some("Model(")),
+    ("plan_short_header", Some("Model(")),
+    ("plan_subgraph0_entry", None),
+    ("plan_twice_last_wrong", Some("PlanOverlap {")),
+    ("plan_variable_offset", None),
+];
+
+/// Outputs of some invokes on inputs that depend on the invoke's number only.
+fn outputs(model: &[u8], noise: u64) -> Result<Vec<Vec<u8>>, Error> {
+    let mut arena = Memory::noise(ARENA, noise);
+    let mut interpreter = Interpreter::new(model, ops::ALL, &mut arena)?;
+    let mut all = Vec::new();
+    for invoke in 0..4 {
+        let mut random = Random(invoke);
+        for k in 0..interpreter.session().inputs() {
+            let info = interpreter.session().input_info(k)?;
+            let bytes = info.shape.elements().unwrap() * info.element_type.bytes().unwrap();
+            // Floats between -1 and 1.
+            let word = || ((random.next() as i32) as f32 / 2f32.powi(31)).to_le_bytes();
+            let values: Vec<u8> = std::iter::repeat_with(word).flatten().take(bytes).collect();
+            common::set_input(&mut interpreter, k, &values)?;
+        }
+        interpreter.invoke()?;
+        for k in 0..interpreter.session().outputs() {
+            all.push(common::output(&mut interpreter, k)?);
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn wrong_plans_are_named_errors() {
+    let plans = common::models("malformed").into_iter();
+    let plans = plans.filter(|path| common::stem(path).starts_with("plan_"));
+    let names: Vec<_> = plans.map(|path| common::stem(&path).to_owned()).collect();
+    let known: Vec<_> = PLANS.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(names, known);
+    for &(name, expected) in PLANS {
+        let path = common::testdata(&format!("malformed/{name}.tflite"));
+        let model = Memory::copy_of(&std::fs::read(path).unwrap());
+        let result = outputs(&model, 1);
+        match (expected, &result) {
+            (Some(expected), Err(error)) => {
+                let error = format!("{error:?}");
+                assert!(error.starts_with(expected), "{name}: {error}");
+            }
+            (None, Ok(planned)) => {
+                // The same without the plan, whose name is spoilt.
+                let mut model = Memory::copy_of(&model);
+                let at = model
+                    .windows(23)
+                    .position(|part| part == b"OfflineMemoryAllocation");
+                model[at.unwrap()] = b'_';
+                assert!(
+                    view::Model::new(&model)
+                        .unwrap()
+                        .offline_plan()
+                        .unwrap()
+                        .is_none()
+                );
+                assert!(
+                    *planned == outputs(&model, 2).unwrap(),
+                    "{name}: the plan changes the results"
+                );
+                assert!(
+                    planned.iter().any(|output| output != &planned[0]),
+                    "{name}: constant results"
+                );
+            }
+            _ => panic!("{name}: {:?} instead of {expected:?}", result.err()),
+        }
     }
 }
