@@ -153,10 +153,8 @@ impl<'c> Check<'c> {
 
     /// Whether `x` ends at the step at which `y` starts, where an operator writes it.
     fn meet(&self, x: usize, y: usize) -> bool {
-        let (first, last) = self.records.span(x);
-        let (start, _) = self.records.span(y);
-        let has = |record, flag| self.records.has(record, flag);
-        first != 0 && first < start && last == start && !has(x, Flag::KEPT) && has(y, Flag::WRITTEN)
+        let ((_, last), (start, _)) = (self.records.span(x), self.records.span(y));
+        last == start && !self.records.has(x, Flag::KEPT) && self.records.has(y, Flag::WRITTEN)
     }
 
     /// How far `x` is above `y`.
@@ -230,10 +228,9 @@ impl<'c> Check<'c> {
                     continue;
                 };
                 let found = |record| self.records.has(record, Flag::FOUND);
-                let (first, _) = self.records.span(from);
+                let start = |record| self.records.span(record).0;
                 if found(from) == found(to)
-                    || first == 0
-                    || first >= self.records.span(to).0
+                    || start(from) >= start(to)
                     || !self.can_link(from, shared)
                 {
                     continue;

@@ -46,20 +46,22 @@ pub enum Contract {
     Slice,
     /// As [`Slice`](Self::Slice): STRIDED_SLICE.
     StridedSlice,
-    /// CONV_2D: output pixels in order, `pixels` at a time; an input's pixel is not read again once all outputs that
-    /// need it are written.
+    /// CONV_2D: output pixels in order, counted through batch, rows and columns. While a pixel and the `pixels - 1` behind it
+    /// are written, its window and those of all later pixels may be read, and windows of earlier pixels not any more. So a
+    /// block of that many pixels may be read before it is written, wherever it starts.
     Convolution {
-        /// How many output pixels are written after the windows of all of them are read first.
+        /// The most pixels that are written after the windows of all of them are read.
         pixels: u8,
     },
     /// DEPTHWISE_CONV_2D, as [`Convolution`](Self::Convolution).
     Depthwise {
-        /// How many output pixels are written after the windows of all of them are read first.
+        /// The most pixels that are written after the windows of all of them are read.
         pixels: u8,
     },
-    /// AVERAGE_POOL_2D, MAX_POOL_2D: output pixels in order.
+    /// AVERAGE_POOL_2D, MAX_POOL_2D: as [`Convolution`](Self::Convolution), pixel by pixel.
     Pooling,
-    /// FULLY_CONNECTED: row by row, and each row is read for each output of it.
+    /// FULLY_CONNECTED: row by row, and a row may be read until the last output of it is written. Weights and biases lie
+    /// apart.
     Rows,
     /// SOFTMAX and the like: row by row along the last axis, and within a row each element written after all elements up
     /// to it were read for the last time, as with [`Elementwise`](Self::Elementwise).

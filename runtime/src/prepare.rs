@@ -279,7 +279,7 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
 
 fn record_of(records: &Records<'_>, word: u32) -> Option<u32> {
     let index = (word as usize) < records.len();
-    index.then(|| records.offset(word as usize)).flatten()
+    index.then(|| records.range(word as usize).0)
 }
 
 fn too_small(needed: usize, given: usize) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::greedy::Buffers;
 use crate::memory::ViewMut;
-use crate::prepare::rounded;
+use crate::prepare::{ALIGNMENT, rounded};
 
 /// Buffers in records of four words:
 ///
@@ -22,6 +22,7 @@ pub(crate) const RECORD: usize = 16;
 /// The offset of a buffer without one.
 pub(crate) const UNPLACED: u32 = u32::MAX;
 const NO_NEXT: u32 = u16::MAX as u32;
+const MASK: u32 = ALIGNMENT as u32 - 1;
 
 /// In the last word, above the next one.
 const SLACK_SHIFT: u32 = 28;
@@ -104,6 +105,8 @@ impl<'a> Records<'a> {
     }
 }
 
+/// For the planner, a buffer that a plan puts between multiples of the alignment takes all from the one to the other, so
+/// that whatever it places is aligned.
 impl Buffers for Records<'_> {
     type Bytes = u32;
 
@@ -112,7 +115,13 @@ impl Buffers for Records<'_> {
     }
 
     fn size(&self, index: usize) -> u32 {
-        self.words.get(index * 4)
+        match self.offset(index) {
+            Some(offset) => {
+                let end = self.range(index).1.saturating_add(MASK) & !MASK;
+                end.saturating_sub(offset)
+            }
+            None => self.words.get(index * 4),
+        }
     }
 
     fn conflict(&self, a: usize, b: usize) -> bool {
@@ -122,7 +131,7 @@ impl Buffers for Records<'_> {
 
     fn offset(&self, index: usize) -> Option<u32> {
         let offset = self.words.get(index * 4 + 1);
-        (offset != UNPLACED).then_some(offset)
+        (offset != UNPLACED).then_some(offset & !MASK)
     }
 
     fn place(&mut self, index: usize, offset: u32) {

@@ -140,7 +140,7 @@ fn two_tensors_at_one_place_are_named_unless_they_may_be_there() {
         for (k, &b) in planned.iter().enumerate() {
             pairs.extend(planned[..k].iter().map(|&a| (a, b)));
         }
-        while pairs.len() > 40 {
+        while pairs.len() > 24 {
             pairs.swap_remove(random.below(pairs.len()));
         }
         let spans = spans(&model);
@@ -164,7 +164,7 @@ fn two_tensors_at_one_place_are_named_unless_they_may_be_there() {
         }
     }
     println!("{tally:?}, {needless}");
-    assert!(tally.refused > 1000 && tally.shared > 500, "{tally:?}");
+    assert!(tally.refused > 1000 && tally.shared > 400, "{tally:?}");
 }
 
 /// Moves tensors in a plan, so that they lie over others at distances that may be right, or at any.
@@ -205,7 +205,7 @@ fn what_is_accepted_computes_what_the_model_does() {
     let mut random = Random(2);
     let mut tally = Tally::default();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for (folder, rounds) in [("models", 60), ("kernels", 12)] {
+    for (folder, rounds) in [("models", 60), ("kernels", 8)] {
         for (name, mut model, expected) in models(&[folder]) {
             for round in 0..rounds {
                 let mut offsets = model.slots();

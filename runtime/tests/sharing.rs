@@ -232,6 +232,19 @@ fn a_view_of_an_input_of_the_graph() {
     graph.refuses(&[(x, 0), (a, 0), (b, 0)], x, b);
 }
 
+/// What the device places on top of a tensor between two multiples of 16 is aligned nevertheless.
+#[test]
+fn a_plan_with_odd_offsets_leaves_aligned_places() {
+    let file = std::fs::read(common::testdata("models/two_inputs_int8.tflite")).unwrap();
+    let mut model = Planned::new(&file);
+    let expected = model.run_plain();
+    for odd in [1, 5, 49] {
+        let mut offsets = vec![-1; model.bytes.len()];
+        offsets[0] = odd;
+        assert_eq!(model.run(&offsets), expected, "{odd}");
+    }
+}
+
 #[test]
 fn neighbours_may_share_what_rounding_adds() {
     let mut graph = Graph::new();
