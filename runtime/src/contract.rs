@@ -41,12 +41,15 @@ pub enum Contract {
     /// CONV_2D: output pixels in order, `pixels` at a time; an input's pixel is not read again once all outputs that
     /// need it are written.
     Convolution {
-        /// How many output pixels are written after the windows of all of them are read first.
+        /// `k`: while any byte of the output pixels from `e` to before `e + k` is written, the windows of these and all
+        /// later pixels may still be read, and never those of pixels before `e`. With 1, a pixel's channels are written
+        /// one after another, and all of its window may be read again for each.
         pixels: u8,
     },
-    /// DEPTHWISE_CONV_2D, as [`Convolution`](Self::Convolution).
+    /// DEPTHWISE_CONV_2D, as [`Convolution`](Self::Convolution); a channel of a window is not read again once the outputs of
+    /// its pixel that come from it are written, nor one before it.
     Depthwise {
-        /// How many output pixels are written after the windows of all of them are read first.
+        /// As [`Convolution`](Self::Convolution).
         pixels: u8,
     },
     /// AVERAGE_POOL_2D, MAX_POOL_2D: output pixels in order.

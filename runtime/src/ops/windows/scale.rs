@@ -1,6 +1,6 @@
 //! How sums of int8 and int16 kernels become outputs.
 
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::fixed::{self, Multiplier};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
@@ -51,6 +51,41 @@ impl Default for Factors<'_> {
     }
 }
 
+// Functions of their own, whose tensors are off the stack when they return.
+
+/// The scales of input and output.
+#[inline(never)]
+fn ends(node: &Node<'_>) -> Result<(f32, f32), Fault> {
+    let input = node.input(0)?.scale()?;
+    Ok((input, node.output(0)?.scale()?))
+}
+
+/// The scale of the bias, 0 if it has none; `None` if there is no bias.
+#[inline(never)]
+fn bias_scale(node: &Node<'_>) -> Result<Option<f32>, Fault> {
+    let bias = node.optional_input(2)?;
+    Ok(bias.map(|bias| bias.scales().get(0).unwrap_or_default()))
+}
+
+/// The scales of the filter: one, or one for each output channel along `axis`.
+#[inline(never)]
+fn filter_scales<'a>(
+    node: &Node<'a>,
+    channels: usize,
+    axis: i32,
+) -> Result<Vector<'a, f32>, Fault> {
+    let filter = node.input(1)?;
+    let fault = Fault::Quantization(filter.operand());
+    let quantization = filter.table().quantization()?.ok_or(fault)?;
+    let scales = quantization.scale()?;
+    match scales.len() {
+        0 => Err(fault),
+        1 => Ok(scales),
+        len if len == channels && quantization.quantized_dimension()? == axis => Ok(scales),
+        _ => Err(fault),
+    }
+}
+
 impl<'a> Scale<'a> {
     /// With the factor `input scale * filter scale / output scale` of each channel
     /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); the filter is quantized as a whole or along
@@ -62,17 +97,12 @@ impl<'a> Scale<'a> {
         (channels, axis): (usize, i32),
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let (input, output) = (node.input(0)?.scale()?, node.output(0)?.scale()?);
-        let tensor = node.input(1)?;
-        let fault = Fault::Quantization(tensor.operand());
-        let filter = tensor.scales();
-        if filter.len() <= 1 {
-            let factor = Multiplier::of_scales(input, tensor.scale()?, output);
+        let (input, output) = ends(node)?;
+        let filter = filter_scales(node, channels, axis)?;
+        if filter.len() == 1 {
+            let filter = filter.get(0).unwrap_or_default();
+            let factor = Multiplier::of_scales(input, filter, output);
             return self.set(node, Factors::All(factor), activation);
-        }
-        let quantization = tensor.table().quantization()?.ok_or(fault)?;
-        if filter.len() != channels || quantization.quantized_dimension()? != axis {
-            return Err(fault);
         }
         let table = node.scratch::<u64>()?;
         if table.len() < channels {
@@ -97,16 +127,12 @@ impl<'a> Scale<'a> {
         node: &Node<'a>,
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let output = node.output(0)?.scale()?;
-        let filter = node.input(1)?;
-        let product = node.input(0)?.scale()? * filter.scale()?;
+        let (input, output) = ends(node)?;
+        let product = input * node.input(1)?.scale()?;
         // A bias is counted in units of the product.
-        let bias = match node.optional_input(2)? {
-            Some(bias) => bias.scales().get(0).unwrap_or(0.0),
-            None => product,
-        };
+        let bias = bias_scale(node)?.unwrap_or(product);
         if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
-            return Err(Fault::Quantization(filter.operand()));
+            return Err(Fault::Quantization(Operand::Input(1)));
         }
         let factor = Multiplier::of_scales(product, 1.0, output);
         self.set(node, Factors::All(factor), activation)
