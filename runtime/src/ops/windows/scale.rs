@@ -161,7 +161,7 @@ impl<'a> Scale<'a> {
     }
 
     /// The output of a sum of 32 bits.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn narrow(&self, channel: usize, sum: i32) -> i32 {
         self.output(scaled(self.factor(channel), sum))
     }
@@ -178,27 +178,19 @@ impl<'a> Scale<'a> {
             largest,
             ..
         } = *self;
-        let set = |k, factor, sum| {
-            let shifted = scaled(factor, sum).wrapping_add(zero_point);
-            out.set(k, fixed::clamp(shifted, least, largest) as i8);
-        };
-        let [a, b, c, d] = *sums;
-        match &self.factors {
-            Factors::Table(table) => {
-                if let Some(table) = table.part(channel, 4) {
-                    set(0, unpack(table.get(0)), a);
-                    set(1, unpack(table.get(1)), b);
-                    set(2, unpack(table.get(2)), c);
-                    set(3, unpack(table.get(3)), d);
-                }
-            }
+        let own;
+        // One copy of the arithmetic below, whether there is one factor or many.
+        let (table, step) = match &self.factors {
+            Factors::Table(table) => (table.part(channel, 4).unwrap_or_default(), 1),
             Factors::All(factor) => {
-                set(0, *factor, a);
-                set(1, *factor, b);
-                set(2, *factor, c);
-                set(3, *factor, d);
+                own = [pack(*factor)];
+                (View::of(&own), 0)
             }
-            Factors::Scales { .. } => self.slow4(channel, sums, out),
+            Factors::Scales { .. } => return self.slow4(channel, sums, out),
+        };
+        for (k, sum) in sums.iter().enumerate() {
+            let shifted = scaled(unpack(table.get(k * step)), *sum).wrapping_add(zero_point);
+            out.set(k, fixed::clamp(shifted, least, largest) as i8);
         }
     }
 
@@ -226,7 +218,7 @@ impl<'a> Scale<'a> {
     }
 
     /// The output of a sum of 64 bits.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn wide(&self, channel: usize, sum: i64) -> i32 {
         self.output(self.factor(channel).apply_wide(sum))
     }
