@@ -53,7 +53,8 @@ pub enum Contract {
         /// The most pixels that are written after the windows of all of them are read.
         pixels: u8,
     },
-    /// DEPTHWISE_CONV_2D, as [`Convolution`](Self::Convolution).
+    /// DEPTHWISE_CONV_2D, as [`Convolution`](Self::Convolution); a channel of a window is not read again once the outputs of
+    /// its pixel that come from it are written, nor one before it.
     Depthwise {
         /// The most pixels that are written after the windows of all of them are read.
         pixels: u8,

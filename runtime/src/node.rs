@@ -46,6 +46,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// [`Fault::Missing`] if it is not given; [`Fault::Format`] if the file is damaged.
+    #[inline(never)]
     pub fn input(&self, index: usize) -> Result<Tensor<'a>, Fault> {
         let operand = Operand::Input(index as u8);
         self.optional_input(index)?.ok_or(Fault::Missing(operand))
@@ -55,6 +56,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// [`Fault::Format`] if the file is damaged.
+    #[inline(never)]
     pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>, Fault> {
         match self.inputs.get(index) {
             None | Some(-1) => Ok(None),
@@ -66,6 +68,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// [`Fault::Missing`] if it is not given; [`Fault::Format`] if the file is damaged.
+    #[inline(never)]
     pub fn output(&self, index: usize) -> Result<Tensor<'a>, Fault> {
         let operand = Operand::Output(index as u8);
         match self.outputs.get(index) {
@@ -98,6 +101,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// [`Fault::Format`] if the file is damaged.
+    #[inline(never)]
     pub fn options(&self) -> Result<Options<'a>, Fault> {
         Ok(Options(self.operator.options()?))
     }
@@ -308,6 +312,7 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// [`Fault::NoMemory`] if they are not in memory.
+    #[inline(never)]
     pub fn bytes(&self) -> Result<View<'a, u8>, Fault> {
         let no_memory = Fault::NoMemory(self.operand);
         let len = self.byte_len().ok_or(no_memory)?;
@@ -332,6 +337,7 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// [`Fault::NoMemory`] if they are not in the file.
+    #[inline(never)]
     pub fn packed(&self) -> Result<View<'a, u8>, Fault> {
         let no_memory = Fault::NoMemory(self.operand);
         let constant = self.run.constant(&self.table).ok_or(no_memory)?;
@@ -343,6 +349,7 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// [`Fault::NoMemory`] if they are not in the arena.
+    #[inline(never)]
     pub fn bytes_mut(&self) -> Result<ViewMut<'a, u8>, Fault> {
         let no_memory = Fault::NoMemory(self.operand);
         let len = self.byte_len().ok_or(no_memory)?;
@@ -358,6 +365,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// All scales: one, or one for each index of the quantized dimension; empty if the tensor is not quantized.
+    #[inline(never)]
     pub fn scales(&self) -> Vector<'a, f32> {
         let quantization = self.table.quantization().ok().flatten();
         let scales = quantization.and_then(|q| q.scale().ok());
@@ -365,6 +373,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// All zero points, as many as there are scales, or none.
+    #[inline(never)]
     pub fn zero_points(&self) -> Vector<'a, i64> {
         let quantization = self.table.quantization().ok().flatten();
         let zero_points = quantization.and_then(|q| q.zero_point().ok());
@@ -424,6 +433,7 @@ impl Shape<'_> {
     }
 
     /// The product of the dimensions from `from` to before `to`.
+    #[inline(never)]
     pub fn product(self, from: usize, to: usize) -> Option<usize> {
         let mut product = 1usize;
         for axis in from..to.min(self.rank()) {

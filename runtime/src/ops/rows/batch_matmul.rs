@@ -204,7 +204,7 @@ fn scaling(node: &Node<'_>) -> Result<(Multiplier, [i32; 3]), Fault> {
     let (lhs, lhs_zero) = quantization(node, LHS)?;
     let (rhs, rhs_zero) = quantization(node, RHS)?;
     let (output, zero_point) = quantization(node, OUTPUT)?;
-    let factor = Multiplier::of_scales(lhs * rhs, 1.0, output);
+    let factor = Multiplier::of_scales(lhs, rhs, output);
     Ok((factor, [lhs_zero, rhs_zero, zero_point]))
 }
 

@@ -126,7 +126,7 @@ fn int4(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// Bytes of a window that is copied to the stack.
-const COPIED: usize = 128;
+const COPIED: usize = 64;
 
 /// Pixel by pixel, with four channels at a time: all of a pixel's window is read for each of them.
 ///

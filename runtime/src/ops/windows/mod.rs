@@ -62,6 +62,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Reads the zero point of an int8 input.
+    #[inline(never)]
     fn zero_point(&mut self, node: &Node<'a>) -> Result<(), Fault> {
         let input = node.input(0)?;
         match i8::try_from(input.zero_point()) {

@@ -1,6 +1,6 @@
 //! How sums of int8 and int16 kernels become outputs.
 
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::fixed::{self, Multiplier};
 use crate::memory::{View, ViewMut};
 use crate::node::Node;
@@ -51,6 +51,41 @@ impl Default for Factors<'_> {
     }
 }
 
+// Functions of their own, whose tensors are off the stack when they return.
+
+/// The scales of input and output.
+#[inline(never)]
+fn ends(node: &Node<'_>) -> Result<(f32, f32), Fault> {
+    let input = node.input(0)?.scale()?;
+    Ok((input, node.output(0)?.scale()?))
+}
+
+/// The scale of the bias, 0 if it has none; `None` if there is no bias.
+#[inline(never)]
+fn bias_scale(node: &Node<'_>) -> Result<Option<f32>, Fault> {
+    let bias = node.optional_input(2)?;
+    Ok(bias.map(|bias| bias.scales().get(0).unwrap_or_default()))
+}
+
+/// The scales of the filter: one, or one for each output channel along `axis`.
+#[inline(never)]
+fn filter_scales<'a>(
+    node: &Node<'a>,
+    channels: usize,
+    axis: i32,
+) -> Result<Vector<'a, f32>, Fault> {
+    let filter = node.input(1)?;
+    let fault = Fault::Quantization(filter.operand());
+    let quantization = filter.table().quantization()?.ok_or(fault)?;
+    let scales = quantization.scale()?;
+    match scales.len() {
+        0 => Err(fault),
+        1 => Ok(scales),
+        len if len == channels && quantization.quantized_dimension()? == axis => Ok(scales),
+        _ => Err(fault),
+    }
+}
+
 impl<'a> Scale<'a> {
     /// With the factor `input scale * filter scale / output scale` of each channel
     /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); the filter is quantized as a whole or along
@@ -62,17 +97,12 @@ impl<'a> Scale<'a> {
         (channels, axis): (usize, i32),
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let (input, output) = (node.input(0)?.scale()?, node.output(0)?.scale()?);
-        let tensor = node.input(1)?;
-        let fault = Fault::Quantization(tensor.operand());
-        let filter = tensor.scales();
-        if filter.len() <= 1 {
-            let factor = Multiplier::of_scales(input, tensor.scale()?, output);
+        let (input, output) = ends(node)?;
+        let filter = filter_scales(node, channels, axis)?;
+        if filter.len() == 1 {
+            let filter = filter.get(0).unwrap_or_default();
+            let factor = Multiplier::of_scales(input, filter, output);
             return self.set(node, Factors::All(factor), activation);
-        }
-        let quantization = tensor.table().quantization()?.ok_or(fault)?;
-        if filter.len() != channels || quantization.quantized_dimension()? != axis {
-            return Err(fault);
         }
         let table = node.scratch::<u64>()?;
         if table.len() < channels {
@@ -97,16 +127,12 @@ impl<'a> Scale<'a> {
         node: &Node<'a>,
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let output = node.output(0)?.scale()?;
-        let filter = node.input(1)?;
-        let product = node.input(0)?.scale()? * filter.scale()?;
+        let (input, output) = ends(node)?;
+        let product = input * node.input(1)?.scale()?;
         // A bias is counted in units of the product.
-        let bias = match node.optional_input(2)? {
-            Some(bias) => bias.scales().get(0).unwrap_or(0.0),
-            None => product,
-        };
+        let bias = bias_scale(node)?.unwrap_or(product);
         if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
-            return Err(Fault::Quantization(filter.operand()));
+            return Err(Fault::Quantization(Operand::Input(1)));
         }
         let factor = Multiplier::of_scales(node.input(0)?.scale()?, filter.scale()?, output);
         self.set(node, Factors::All(factor), activation)
@@ -135,7 +161,7 @@ impl<'a> Scale<'a> {
     }
 
     /// The output of a sum of 32 bits.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn narrow(&self, channel: usize, sum: i32) -> i32 {
         self.output(scaled(self.factor(channel), sum))
     }
@@ -152,27 +178,19 @@ impl<'a> Scale<'a> {
             largest,
             ..
         } = *self;
-        let set = |k, factor, sum| {
-            let shifted = scaled(factor, sum).wrapping_add(zero_point);
-            out.set(k, fixed::clamp(shifted, least, largest) as i8);
-        };
-        let [a, b, c, d] = *sums;
-        match &self.factors {
-            Factors::Table(table) => {
-                if let Some(table) = table.part(channel, 4) {
-                    set(0, unpack(table.get(0)), a);
-                    set(1, unpack(table.get(1)), b);
-                    set(2, unpack(table.get(2)), c);
-                    set(3, unpack(table.get(3)), d);
-                }
-            }
+        let own;
+        // One copy of the arithmetic below, whether there is one factor or many.
+        let (table, step) = match &self.factors {
+            Factors::Table(table) => (table.part(channel, 4).unwrap_or_default(), 1),
             Factors::All(factor) => {
-                set(0, *factor, a);
-                set(1, *factor, b);
-                set(2, *factor, c);
-                set(3, *factor, d);
+                own = [pack(*factor)];
+                (View::of(&own), 0)
             }
-            Factors::Scales { .. } => self.slow4(channel, sums, out),
+            Factors::Scales { .. } => return self.slow4(channel, sums, out),
+        };
+        for (k, sum) in sums.iter().enumerate() {
+            let shifted = scaled(unpack(table.get(k * step)), *sum).wrapping_add(zero_point);
+            out.set(k, fixed::clamp(shifted, least, largest) as i8);
         }
     }
 
@@ -200,7 +218,7 @@ impl<'a> Scale<'a> {
     }
 
     /// The output of a sum of 64 bits.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn wide(&self, channel: usize, sum: i64) -> i32 {
         self.output(self.factor(channel).apply_wide(sum))
     }
