@@ -13,7 +13,7 @@ use arenaplan_runtime::{Observer, Session, ViewMut};
 use arenaplan_schema::{patch, view};
 
 use super::{
-    ExecuteError, Feed, Figures, Memory, Noise, Source, Values, outputs, said, set, start,
+    ExecuteError, Figures, Memory, Noise, Setting, Source, Values, outputs, said, set, start,
 };
 use crate::graph::{Graph, OpId, Storage};
 use crate::lifetimes::Lifetimes;
