@@ -173,7 +173,7 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
         match compare(&bytes, args) {
             Ok(figures) => run = Some(figures),
             // That a wrong plan cannot be run is no news.
-            Err(e) if !verdict.is_right() => notes.push(format!("not run: {e:#}")),
+            Err(e) if !verdict.is_right() => notes.push(format!("{e:#}")),
             Err(e) => {
                 complain(&format!("error: {}: {e:#}", source.name()));
                 run_error = Some(format!("{e:#}"));
@@ -276,7 +276,7 @@ fn words(finding: &Finding) -> String {
         text.push_str(&format!("  {}\n", run.words()));
     }
     if let Some(error) = &finding.run_error {
-        text.push_str(&format!("  not run: {error}\n"));
+        text.push_str(&format!("  {error}\n"));
     }
     for fault in &finding.faults {
         text.push_str(&format!("  wrong: {fault}\n"));
