@@ -5,7 +5,7 @@
 use std::fmt;
 
 use arenaplan_runtime as runtime;
-use arenaplan_runtime::{Interpreter, Type, ops};
+use arenaplan_runtime::{Interpreter, Kernel, Type, ops};
 
 use crate::graph::{Graph, OpId, TensorId};
 use crate::model::Model;
@@ -69,6 +69,30 @@ pub enum Feed {
     Noise(u64),
     /// These, for each invoke; one for each input.
     Values(Vec<Values>),
+}
+
+/// How models are run.
+#[derive(Clone, Debug)]
+pub struct Setting<'k> {
+    /// The kernels: all that the runtime has, if nothing else is said.
+    pub kernels: &'k [Kernel],
+    /// What the inputs are set to.
+    pub feed: Feed,
+    /// How many times.
+    pub invokes: usize,
+    /// Bytes of the arena, which is otherwise as small as it can be.
+    pub arena_bytes: Option<usize>,
+}
+
+impl Default for Setting<'_> {
+    fn default() -> Self {
+        Self {
+            kernels: ops::ALL,
+            feed: Feed::Zeros,
+            invokes: 1,
+            arena_bytes: None,
+        }
+    }
 }
 
 /// An input or an output of a model.
@@ -174,26 +198,22 @@ pub fn type_name(element_type: Type) -> String {
     names::tensor_type_name(TensorType(element_type.0)).to_string()
 }
 
-/// Runs `model` `invokes` times with all kernels, and shows the outputs of each invoke.
-///
-/// The arena is as small as it can be, or has `arena_bytes`. It is full of noise before.
+/// Runs `model`, and shows the outputs of each invoke. The arena is full of noise before.
 ///
 /// # Errors
 /// A model that the runtime cannot run, or inputs that do not fit.
 pub fn run(
     model: &[u8],
-    feed: &Feed,
-    invokes: usize,
-    arena_bytes: Option<usize>,
+    setting: &Setting<'_>,
     mut show: impl FnMut(usize, Vec<Values>),
 ) -> Result<Figures, ExecuteError> {
     let graph = Graph::read(Model::parse(model)?)?;
     let model = Memory::holding(model);
     let mut arena = Memory::new(0);
-    let mut it = start(&graph, &model, &mut arena, arena_bytes)?;
+    let mut it = start(&graph, &model, &mut arena, setting)?;
     let figures = Figures::of(&it).map_err(|e| said(&graph, e))?;
-    let mut source = Source::new(feed, &figures.inputs)?;
-    for invoke in 0..invokes {
+    let mut source = Source::new(&setting.feed, &figures.inputs)?;
+    for invoke in 0..setting.invokes {
         for (index, port) in figures.inputs.iter().enumerate() {
             set(&mut it, index, &source.next(index, port)?, &graph)?;
         }
@@ -226,14 +246,14 @@ fn start<'m, 'a>(
     graph: &Graph<'_>,
     model: &'m Memory,
     arena: &'a mut Memory,
-    arena_bytes: Option<usize>,
+    setting: &Setting<'m>,
 ) -> Result<Interpreter<'m, 'a>, ExecuteError> {
-    let mut bytes = arena_bytes.unwrap_or(0);
+    let mut bytes = setting.arena_bytes.unwrap_or(0);
     // What is asked for grows until it is enough.
     loop {
         *arena = Memory::new(bytes);
         Noise::new(u64::MAX).fill(arena.as_mut_slice());
-        match Interpreter::new(model.as_slice(), ops::ALL, arena.as_mut_slice()) {
+        match Interpreter::new(model.as_slice(), setting.kernels, arena.as_mut_slice()) {
             Ok(_) => break,
             Err(runtime::Error::ArenaTooSmall { needed, .. }) if needed > bytes => {
                 if needed > LARGEST_ARENA {
@@ -244,7 +264,7 @@ fn start<'m, 'a>(
             Err(e) => return Err(said(graph, e)),
         }
     }
-    if let Some(given) = arena_bytes
+    if let Some(given) = setting.arena_bytes
         && given < bytes
     {
         return Err(ExecuteError::ArenaTooSmall {
@@ -254,7 +274,8 @@ fn start<'m, 'a>(
     }
     // The first attempt left its records there.
     Noise::new(u64::MAX).fill(arena.as_mut_slice());
-    Interpreter::new(model.as_slice(), ops::ALL, arena.as_mut_slice()).map_err(|e| said(graph, e))
+    Interpreter::new(model.as_slice(), setting.kernels, arena.as_mut_slice())
+        .map_err(|e| said(graph, e))
 }
 
 /// A runtime's error, with the names of what it is about.

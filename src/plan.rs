@@ -22,7 +22,7 @@ use self::search::Candidate;
 use crate::aliasing::{Level, Promises, Taken, special, taken};
 use crate::check;
 use crate::error::Error;
-use crate::execute::{ExecuteError, Feed};
+use crate::execute::{self, ExecuteError};
 use crate::graph::{Graph, OpId, Storage, TensorId};
 use crate::interference::{Interference, Rules};
 use crate::model::Model;
@@ -555,7 +555,11 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         scene.check_written(self.graph, &Graph::read(Model::parse(&file)?)?)?;
         if self.options.target == Target::Arenaplan {
             // What the device will say of the plan. Models that the runtime cannot run have warnings of their own.
-            match crate::execute::run(&file, &Feed::Zeros, 0, None, |_, _| {}) {
+            let not_once = execute::Setting {
+                invokes: 0,
+                ..execute::Setting::default()
+            };
+            match execute::run(&file, &not_once, |_, _| {}) {
                 Err(ExecuteError::Runtime { error, reason }) if error.is_about_plan() => {
                     return Err(internal(format!("the runtime refuses the plan: {reason}")));
                 }

@@ -13,7 +13,7 @@ use super::models::{self, Source};
 use super::output::{self, Destination};
 use super::text::{Align, count, shown, table, thousands};
 use super::{Status, complain, each, npy, print};
-use crate::execute::{self, ExecuteError, Feed, Port, Values, type_name};
+use crate::execute::{self, ExecuteError, Feed, Port, Setting, Values, type_name};
 
 /// What a run of one model found.
 #[derive(Debug, Serialize)]
@@ -98,7 +98,13 @@ fn one(args: &RunArgs, source: &Source, feed: &Feed) -> anyhow::Result<Item> {
     let bytes = source.read()?;
     let arena = args.arena.map(usize::try_from).transpose()?;
     let mut last = Vec::new();
-    let run = execute::run(&bytes, feed, args.invokes, arena, |_, values| last = values);
+    let setting = Setting {
+        feed: feed.clone(),
+        invokes: args.invokes,
+        arena_bytes: arena,
+        ..Setting::default()
+    };
+    let run = execute::run(&bytes, &setting, |_, values| last = values);
     let figures = match run {
         Err(e @ ExecuteError::ArenaTooSmall { .. }) => {
             complain(&format!("{}: {e}", source.name()));

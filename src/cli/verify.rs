@@ -8,8 +8,8 @@ use super::json::{self, Failure, Writer};
 use super::models::{self, Source};
 use super::plan::{about_scratch, for_file, options};
 use super::text::{count, only_for, shown, thousands};
-use super::{Status, each, print};
-use crate::execute::{self, Difference};
+use super::{Status, complain, each, print};
+use crate::execute::{self, Difference, Feed};
 use crate::graph::Graph;
 use crate::inspect::without_plan;
 use crate::lifetimes::Lifetimes;
@@ -52,6 +52,9 @@ struct Finding {
     /// What running the model showed, where that was asked for and there is a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunFigures>,
+    /// Why it could not be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_error: Option<String>,
 }
 
 /// The model with its plan beside the one without it.
@@ -103,6 +106,9 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
     let differs = |f: &Finding| f.run.as_ref().is_some_and(|run| !run.equal);
     if findings().any(|f| matches!(f.plan, State::Wrong | State::None) || differs(f)) {
         status = status.max(Status::No);
+    }
+    if findings().any(|f| f.run_error.is_some()) {
+        status = Status::Failed;
     }
     let text = match args.format {
         Format::Text => {
@@ -161,10 +167,19 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
     if verdict.is_right() && head.is_some_and(|h| h > unplanned.head) {
         notes.push("the head is larger than without any plan".into());
     }
-    let run = match args.run && verdict.exists() {
-        true => Some(compare(&bytes, args)?),
-        false => None,
-    };
+    let mut run = None;
+    let mut run_error = None;
+    if args.run && verdict.exists() {
+        match compare(&bytes, args) {
+            Ok(figures) => run = Some(figures),
+            // That a wrong plan cannot be run is no news.
+            Err(e) if !verdict.is_right() => notes.push(format!("{e:#}")),
+            Err(e) => {
+                complain(&format!("error: {}: {e:#}", source.name()));
+                run_error = Some(format!("{e:#}"));
+            }
+        }
+    }
     Ok(Finding {
         model: source.path_text(),
         plan: match (verdict.exists(), verdict.is_right()) {
@@ -182,13 +197,19 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
         faults: verdict.faults,
         notes,
         run,
+        run_error,
     })
 }
 
 /// Runs the model with its plan, and without it.
 fn compare(planned: &[u8], args: &VerifyArgs) -> anyhow::Result<RunFigures> {
     let unplanned = execute::without_plan(planned)?;
-    let comparison = execute::compare(planned, &unplanned, args.random, args.invokes)?;
+    let setting = execute::Setting {
+        feed: Feed::Noise(args.random),
+        invokes: args.invokes,
+        ..execute::Setting::default()
+    };
+    let comparison = execute::compare(planned, &unplanned, &setting)?;
     Ok(RunFigures {
         invokes: comparison.invokes,
         output_bytes: comparison.output_bytes,
@@ -253,6 +274,9 @@ fn words(finding: &Finding) -> String {
     }
     if let Some(run) = &finding.run {
         text.push_str(&format!("  {}\n", run.words()));
+    }
+    if let Some(error) = &finding.run_error {
+        text.push_str(&format!("  {error}\n"));
     }
     for fault in &finding.faults {
         text.push_str(&format!("  wrong: {fault}\n"));

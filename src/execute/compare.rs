@@ -13,7 +13,7 @@ use arenaplan_runtime::{Observer, Session, ViewMut};
 use arenaplan_schema::{patch, view};
 
 use super::{
-    ExecuteError, Feed, Figures, Memory, Noise, Source, Values, outputs, said, set, start,
+    ExecuteError, Figures, Memory, Noise, Setting, Source, Values, outputs, said, set, start,
 };
 use crate::graph::{Graph, OpId, Storage};
 use crate::lifetimes::Lifetimes;
@@ -64,27 +64,23 @@ pub fn without_plan(planned: &[u8]) -> Result<Cow<'_, [u8]>, patch::PatchError> 
     }
 }
 
-/// Runs `planned` and `unplanned` `invokes` times with the same noise as inputs, and compares the outputs byte for byte.
+/// Runs `planned` and `unplanned` with the same inputs, and compares the outputs byte for byte, to the first difference.
 ///
 /// # Errors
 /// A model that the runtime cannot run, or two models with other inputs or outputs.
 pub fn compare(
     planned: &[u8],
     unplanned: &[u8],
-    seed: u64,
-    invokes: usize,
+    setting: &Setting<'_>,
 ) -> Result<Comparison, ExecuteError> {
     let mut comparison = Comparison {
-        invokes,
+        invokes: setting.invokes,
         output_bytes: 0,
         vary: false,
         difference: None,
     };
-    let feed = Feed::Noise(seed);
     let mut expected = Vec::new();
-    super::run(unplanned, &feed, invokes, None, |_, values| {
-        expected.push(values)
-    })?;
+    super::run(unplanned, setting, |_, values| expected.push(values))?;
     comparison.output_bytes = expected
         .first()
         .map_or(0, |values| values.iter().map(|v| v.bytes.len()).sum());
@@ -93,10 +89,10 @@ pub fn compare(
     let graph = Graph::read(Model::parse(planned)?)?;
     let model = Memory::holding(planned);
     let mut arena = Memory::new(0);
-    let mut it = start(&graph, &model, &mut arena, None)?;
-    let poison = Poison::new(&graph, it.session(), seed)?;
+    let mut it = start(&graph, &model, &mut arena, setting)?;
+    let poison = Poison::new(&graph, it.session())?;
     let figures = Figures::of(&it).map_err(|e| said(&graph, e))?;
-    let mut source = Source::new(&feed, &figures.inputs)?;
+    let mut source = Source::new(&setting.feed, &figures.inputs)?;
     for (invoke, expected) in expected.iter().enumerate() {
         for (index, port) in figures.inputs.iter().enumerate() {
             set(&mut it, index, &source.next(index, port)?, &graph)?;
@@ -150,7 +146,7 @@ struct Poison {
 }
 
 impl Poison {
-    fn new(graph: &Graph<'_>, session: &Session<'_, '_>, seed: u64) -> Result<Self, ExecuteError> {
+    fn new(graph: &Graph<'_>, session: &Session<'_, '_>) -> Result<Self, ExecuteError> {
         let lifetimes = Lifetimes::of(graph)?;
         let mut in_use = BTreeMap::<OpId, Vec<Range<usize>>>::new();
         for visit in &lifetimes.visits {
@@ -170,7 +166,7 @@ impl Poison {
         }
         Ok(Self {
             in_use,
-            noise: RefCell::new(Noise::new(!seed)),
+            noise: RefCell::new(Noise::new(u64::MAX / 2)),
         })
     }
 }
