@@ -662,8 +662,7 @@ fn errors_say_what_was_read_and_where() {
         error,
         Error::VectorLength {
             field,
-            position: at,
-            elements: 4
+            position: at
         }
     );
     let text = error.to_string();

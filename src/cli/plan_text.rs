@@ -224,7 +224,10 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
         parts.join(", "),
         match rows.iter().all(|r| r.report.tail_is_exact) {
             true => "arena for devices of any width, with an exact tail".to_owned(),
-            false => format!("arena for {}-bit devices, with an estimated tail", bits.number()),
+            false => format!(
+                "arena for {}-bit devices, with an estimated tail",
+                bits.number()
+            ),
         }
     );
     let special = rows.iter().filter_map(|r| r.report.needs.as_ref());
