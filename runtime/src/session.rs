@@ -218,13 +218,13 @@ impl<'m, 't> Session<'m, 't> {
         head: &'h mut [u8],
         index: usize,
     ) -> Result<&'h mut [T], Error> {
-        let at = self.locate::<T>(head, true, index)?;
+        let at = self.locate(head, true, index, T::stands_for)?;
         let owner = match at.memory {
             Memory::Head => head,
             Memory::Tail => &mut *self.tail,
             Memory::Model => return Err(Error::TensorSize { tensor: at.tensor }),
         };
-        Ok(ViewMut::of(owner).slice_at(at.start, at.len))
+        Ok(ViewMut::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
     }
 
     /// The elements of output `index`, in row-major order, as the last inference left them.
@@ -236,13 +236,13 @@ impl<'m, 't> Session<'m, 't> {
         head: &'h mut [u8],
         index: usize,
     ) -> Result<&'h [T], Error> {
-        let at = self.locate::<T>(head, false, index)?;
+        let at = self.locate(head, false, index, T::stands_for)?;
         let owner = match at.memory {
             Memory::Head => &*head,
             Memory::Tail => &*self.tail,
             Memory::Model => self.model.as_bytes(),
         };
-        Ok(View::of(owner).slice_at(at.start, at.len))
+        Ok(View::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
     }
 
     fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
@@ -281,11 +281,14 @@ impl<'m, 't> Session<'m, 't> {
     }
 
     /// Where the elements of an input or an output are.
-    fn locate<T: Value>(
+    ///
+    /// Not by the type, so that it is there once.
+    fn locate(
         &mut self,
         head: &mut [u8],
         inputs: bool,
         index: usize,
+        stands_for: fn(Type) -> bool,
     ) -> Result<At, Error> {
         let (id, table) = self.table(inputs, index)?;
         let model = self.model.as_bytes();
@@ -293,14 +296,13 @@ impl<'m, 't> Session<'m, 't> {
         let tensor = Tensor::new(&run, table, id, Operand::Input(0));
         let size = Error::TensorSize { tensor: id };
         let tensor = tensor.map_err(|_| size)?;
-        if !T::stands_for(tensor.element_type()) {
+        if !stands_for(tensor.element_type()) {
             return Err(Error::ElementType {
                 found: tensor.element_type(),
             });
         }
-        let elements = tensor.read::<T>().map_err(|_| size)?;
-        let (address, len) = (elements.address(), elements.len());
-        let bytes = len.saturating_mul(size_of::<T>());
+        let elements = tensor.bytes().map_err(|_| size)?;
+        let (address, bytes) = (elements.address(), elements.len());
         let memories = [
             (Memory::Head, run.head.view()),
             (Memory::Tail, run.tail.view()),
@@ -316,7 +318,7 @@ impl<'m, 't> Session<'m, 't> {
                     memory,
                     tensor: id,
                     start,
-                    len,
+                    bytes,
                 });
             }
         }
@@ -325,7 +327,7 @@ impl<'m, 't> Session<'m, 't> {
             memory: Memory::Head,
             tensor: id,
             start: 0,
-            len: 0,
+            bytes: 0,
         })
     }
 
@@ -376,12 +378,12 @@ enum Memory {
     Model,
 }
 
-/// Where elements are: bytes from the start of a memory, and how many.
+/// Where elements are: bytes from the start of a memory, and how many bytes.
 struct At {
     memory: Memory,
     tensor: u32,
     start: usize,
-    len: usize,
+    bytes: usize,
 }
 
 fn aligned(bytes: &[u8]) -> bool {

@@ -194,8 +194,7 @@ impl<'a> Model<'a> {
             Some(data) => Ok(Some(data)),
             None => Err(Error::OutsideData {
                 field: table.field(slot),
-                offset,
-                bytes: size,
+                position: usize::try_from(offset).unwrap_or(usize::MAX),
             }),
         }
     }

@@ -227,11 +227,7 @@ impl<'a> Table<'a> {
             .and_then(|bytes| self.bytes.get(start..)?.get(..bytes));
         match data {
             Some(data) => Ok(Some((start, data))),
-            None => Err(Error::VectorLength {
-                field,
-                position,
-                elements,
-            }),
+            None => Err(Error::VectorLength { field, position }),
         }
     }
 

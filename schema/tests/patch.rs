@@ -394,12 +394,8 @@ fn an_offset_outside_the_file_is_an_error() {
         table: TableKind::Operator,
         slot: Some(9),
     };
-    let offset = original.len() as u64 - 3;
-    let outside = PatchError::Read(Error::OutsideData {
-        field,
-        offset,
-        bytes: 3,
-    });
+    let position = original.len() - 3;
+    let outside = PatchError::Read(Error::OutsideData { field, position });
     assert_eq!(graft(cut, &Edit::default()), Err(outside));
     let field = Field {
         table: TableKind::Buffer,
@@ -417,8 +413,7 @@ fn an_offset_outside_the_file_is_an_error() {
         };
         let outside = PatchError::Read(Error::OutsideData {
             field,
-            offset,
-            bytes,
+            position: usize::try_from(offset).unwrap(),
         });
         assert_eq!(graft(&build(&wanted), &Edit::default()), Err(outside));
     }

@@ -362,8 +362,7 @@ fn data_outside_the_flatbuffer_is_found_by_its_offset() {
     };
     let outside = Error::OutsideData {
         field,
-        offset: at + 4,
-        bytes: 3,
+        position: at as usize + 4,
     };
     assert_eq!(cut.custom_options(last), Err(outside));
 }
@@ -662,8 +661,7 @@ fn errors_say_what_was_read_and_where() {
         error,
         Error::VectorLength {
             field,
-            position: at,
-            elements: 4
+            position: at
         }
     );
     let text = error.to_string();

@@ -66,8 +66,7 @@ fn look(
     if end.is_none_or(|end| end > model.as_bytes().len() as u64) {
         return Err(Error::OutsideData {
             field: table.field(slot),
-            offset,
-            bytes,
+            position: usize::try_from(offset).unwrap_or(usize::MAX),
         }
         .into());
     }

@@ -143,7 +143,7 @@ impl fmt::Display for Field {
 
 /// Why a model, or the memory plan in it, cannot be read.
 ///
-/// Positions are bytes from the start of the file.
+/// Positions are bytes from the start of the file. Small, since devices hand it on from each read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -172,8 +172,6 @@ pub enum Error {
         field: Field,
         /// Where the vector's length is.
         position: usize,
-        /// How many elements it states.
-        elements: u32,
     },
     /// A reference that is present is 0, which would make it point to itself.
     NullReference {
@@ -197,9 +195,7 @@ pub enum Error {
         /// The field with the offset.
         field: Field,
         /// The offset, from the start of the file.
-        offset: u64,
-        /// The size in bytes.
-        bytes: u64,
+        position: usize,
     },
     /// The `OfflineMemoryAllocation` entry names a buffer that the model does not have.
     PlanBufferIndex {
@@ -263,14 +259,9 @@ impl fmt::Display for Error {
                     "{field} at byte {position} has no valid vtable; the file is damaged"
                 )
             }
-            Error::VectorLength {
-                field,
-                position,
-                elements,
-            } => write!(
+            Error::VectorLength { field, position } => write!(
                 f,
-                "{field}: a vector at byte {position} states {elements} elements, more than the \
-                file holds"
+                "{field}: a vector at byte {position} states more elements than the file holds"
             ),
             Error::NullReference { field, position } => {
                 write!(
@@ -281,14 +272,10 @@ impl fmt::Display for Error {
             Error::Index { table, index, len } => {
                 write!(f, "{table:?} {index} does not exist: the model has {len}")
             }
-            Error::OutsideData {
-                field,
-                offset,
-                bytes,
-            } => {
+            Error::OutsideData { field, position } => {
                 write!(
                     f,
-                    "{field}: {bytes} bytes at offset {offset} are not in the file; it is truncated"
+                    "{field}: the data from byte {position} on are not all in the file; it is truncated"
                 )
             }
             Error::PlanBufferIndex { buffer, buffers } => write!(

@@ -73,4 +73,17 @@ def demangled(name):
                             ("$RF$", "&"), ("$C$", ","), ("$BP$", "*")):
             text = text.replace(code, plain)
         return text
+    if name.startswith("_R"):
+        parts, rest = [], name[2:]
+        while rest:
+            digits = len(rest) - len(rest.lstrip("0123456789"))
+            if rest.startswith("Cs"):  # a crate, with a number of its own
+                rest = rest[rest.find("_") + 1:]
+            elif digits:
+                size, rest = int(rest[:digits]), rest[digits:].removeprefix("_")
+                parts.append(rest[:size])
+                rest = rest[size:]
+            else:
+                rest = rest[1:]
+        return "::".join(parts)
     return name

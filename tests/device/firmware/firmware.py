@@ -184,6 +184,7 @@ def main():
             wrong.append(f"{name} on {core}: outputs differ")
         if a.update:
             known.rows[name, core] = {"model": name, "core": core, **found}
+            known.write()
         elif not a.models:
             slack = SLACK if toolchain.from_rustup(BOARDS[core].target) else SLACK_DEBIAN
             wrong.extend(f"{name} on {core}: {text}" for text in known.worse(name, core, found, slack))
@@ -201,8 +202,6 @@ def main():
             waiting = model, core, result
         if waiting:
             report(*waiting)
-    if a.update:
-        known.write()
     for text in wrong:
         print("wrong:", text)
     print(f"{len(tasks)} runs, {len(wrong)} wrong")

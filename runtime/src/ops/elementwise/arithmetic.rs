@@ -319,12 +319,34 @@ fn floor_mod(node: &Node<'_>) -> Result<(), Fault> {
         return Err(t.output.wrong_type());
     }
     t.compute(|a: f32, b: f32| {
-        let rest = libm::fmodf(a, b);
+        let rest = remainder(a, b);
         match rest != 0.0 && (b < 0.0) != (rest < 0.0) {
             true => rest + b,
             false => rest,
         }
     })
+}
+
+/// What a division of `a` by `b` leaves whose quotient is rounded to zero, without an error: C's `fmodf`.
+///
+/// For the compiler, the one of `libm` can panic.
+#[inline(never)]
+fn remainder(a: f32, b: f32) -> f32 {
+    if !a.is_finite() || b.is_nan() || b == 0.0 {
+        return f32::NAN;
+    }
+    // As f64, they are normal, and have room for each shift.
+    let (mut rest, divisor) = (f64::from(a.abs()), f64::from(b.abs()));
+    let exponent = |x: f64| (x.to_bits() >> 52) as i32;
+    let shifts = exponent(rest).wrapping_sub(exponent(divisor));
+    for shift in (0..shifts.wrapping_add(1)).rev() {
+        let shifted = divisor.to_bits().wrapping_add((shift as u64) << 52);
+        let step = f64::from_bits(shifted);
+        if step <= rest {
+            rest -= step;
+        }
+    }
+    (rest as f32).copysign(a)
 }
 
 #[inline(never)]
@@ -455,5 +477,40 @@ fn add_n(node: &Node<'_>) -> Result<(), Fault> {
             )
         }
         _ => Err(first.wrong_type()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remainder;
+
+    /// Against the operator of the language, which is C's `fmodf`.
+    #[test]
+    fn remainders() {
+        let ends = [
+            0.0,
+            1.0,
+            1.5,
+            3.0,
+            f32::MIN_POSITIVE,
+            1e-45,
+            f32::MAX,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        let ends = ends.map(|x: f32| [x, -x]);
+        let mut seed = 1u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            f32::from_bits((seed >> 32) as u32)
+        };
+        let random = core::array::from_fn::<_, 300, _>(|_| random());
+        for &a in ends.as_flattened().iter().chain(&random) {
+            for &b in ends.as_flattened().iter().chain(&random) {
+                let (found, right) = (remainder(a, b), a % b);
+                let same = found.to_bits() == right.to_bits() || found.is_nan() && right.is_nan();
+                assert!(same, "{a:e} by {b:e}: {found:e} for {right:e}");
+            }
+        }
     }
 }
