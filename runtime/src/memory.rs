@@ -35,6 +35,44 @@ macro_rules! elements {
 
 elements!(i8, u8, i16, u16, i32, u32, i64, u64, f32);
 
+/// The alignment of elements. Those of 8 bytes are aligned to 4: the converter of TensorFlow writes no more for constants.
+const fn alignment<T>() -> usize {
+    match align_of::<T>() {
+        8 => 4,
+        align => align,
+    }
+}
+
+/// The element at `at`.
+///
+/// # Safety
+/// As for [`NonNull::read`], with [`alignment`].
+#[inline(always)]
+unsafe fn load<T: Element>(at: NonNull<T>) -> T {
+    // SAFETY: the caller's.
+    unsafe {
+        match alignment::<T>() == align_of::<T>() {
+            true => at.read(),
+            false => at.read_unaligned(),
+        }
+    }
+}
+
+/// Sets the element at `at`.
+///
+/// # Safety
+/// As for [`NonNull::write`], with [`alignment`].
+#[inline(always)]
+unsafe fn store<T: Element>(at: NonNull<T>, value: T) {
+    // SAFETY: the caller's.
+    unsafe {
+        match alignment::<T>() == align_of::<T>() {
+            true => at.write(value),
+            false => at.write_unaligned(value),
+        }
+    }
+}
+
 /// Elements to read, which others may change meanwhile.
 pub struct View<'a, T> {
     start: NonNull<T>,
@@ -123,7 +161,7 @@ impl<'a, T: Element> View<'a, T> {
     pub fn get(self, index: usize) -> T {
         if index < self.len {
             // SAFETY: within the view; all bytes are a value.
-            unsafe { self.start.add(index).read() }
+            unsafe { load(self.start.add(index)) }
         } else {
             T::default()
         }
@@ -156,7 +194,8 @@ impl<'a, T: Element> View<'a, T> {
     pub fn cast<U: Element>(self) -> Option<View<'a, U>> {
         let start = self.start.cast::<U>();
         let bytes = self.len * size_of::<T>();
-        if bytes != 0 && (!start.is_aligned() || !bytes.is_multiple_of(size_of::<U>())) {
+        let aligned = start.addr().get().is_multiple_of(alignment::<U>());
+        if bytes != 0 && (!aligned || !bytes.is_multiple_of(size_of::<U>())) {
             return None;
         }
         Some(View {
@@ -200,7 +239,7 @@ impl<T: Element> Iterator for Iter<'_, T> {
         }
         // SAFETY: there is an element, so that its end is within the view or one past its end.
         unsafe {
-            let value = self.0.start.read();
+            let value = load(self.0.start);
             self.0.start = self.0.start.add(1);
             self.0.len -= 1;
             Some(value)
@@ -256,7 +295,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     pub fn set(self, index: usize, value: T) {
         if index < self.len {
             // SAFETY: within the view, whose bytes may be written for `'a`.
-            unsafe { self.start.add(index).write(value) }
+            unsafe { store(self.start.add(index), value) }
         }
     }
 
@@ -264,7 +303,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     pub fn fill(self, value: T) {
         for index in 0..self.len {
             // SAFETY: within the view, whose bytes may be written for `'a`.
-            unsafe { self.start.add(index).write(value) }
+            unsafe { store(self.start.add(index), value) }
         }
     }
 
@@ -308,6 +347,7 @@ impl<'a> View<'a, u8> {
     pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> &'a [T] {
         let bytes = len.checked_mul(size_of::<T>());
         let found = bytes.and_then(|bytes| self.part(start, bytes)?.cast::<T>());
+        let found = found.filter(|found| found.start.is_aligned());
         match found {
             // SAFETY: within what the view was made of, which is borrowed for `'a`; aligned; any bytes are values.
             Some(found) => unsafe { core::slice::from_raw_parts(found.start.as_ptr(), found.len) },
@@ -323,6 +363,7 @@ impl<'a> ViewMut<'a, u8> {
     pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> &'a mut [T] {
         let bytes = len.checked_mul(size_of::<T>());
         let found = bytes.and_then(|bytes| self.part(start, bytes)?.cast::<T>());
+        let found = found.filter(|found| found.start.is_aligned());
         match found {
             // SAFETY: within what the view was made of, which is borrowed for `'a` and for nobody else; aligned; any bytes
             // are values.

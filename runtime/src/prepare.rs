@@ -325,7 +325,7 @@ fn tensors(
                 continue;
             }
             if let Some(data) = constant(model, &tensor) {
-                let element = Type(tensor.element_type()?).bytes().unwrap_or(1).min(8);
+                let element = Type(tensor.element_type()?).bytes().unwrap_or(1).min(4);
                 if !data.as_ptr().addr().is_multiple_of(element.max(1)) {
                     return Err(Error::ConstantAlignment { tensor: this });
                 }

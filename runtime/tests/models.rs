@@ -23,11 +23,6 @@ const EXCEPTIONS: &[(&str, Tolerance, &str)] = &[(
 /// Models that TFLM runs and the runtime does not: what it says instead, and why.
 const LEFT_OUT: &[(&str, &str, &str)] = &[
     (
-        "conv_int16x8",
-        "the constant tensor 2 is not aligned for its type",
-        "its biases of 64 bits are at a multiple of 4 in the file",
-    ),
-    (
         "detection_float32",
         "no kernel is registered for operator 1 of subgraph 0, which has the code 32",
         "a custom operator that applications may bring",

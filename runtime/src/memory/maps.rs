@@ -2,7 +2,7 @@
 //!
 //! All of them go through the elements in order, and write each after they have read what belongs to it.
 
-use super::{Element, View, ViewMut};
+use super::{Element, View, ViewMut, load, store};
 
 impl<T: Element> View<'_, T> {
     /// The elements from `start` on; none of them if there are fewer.
@@ -28,7 +28,7 @@ impl<T: Element> ViewMut<'_, T> {
     pub fn map<A: Element>(self, from: View<'_, A>, f: impl Fn(A) -> T) {
         for index in 0..self.len.min(from.len) {
             // SAFETY: within both views; what is written may be written for their lifetime.
-            unsafe { self.start.add(index).write(f(from.start.add(index).read())) }
+            unsafe { store(self.start.add(index), f(load(from.start.add(index)))) }
         }
     }
 
@@ -48,9 +48,9 @@ impl<T: Element> ViewMut<'_, T> {
             for index in 0..self.len {
                 // SAFETY: the last step ends within the views, as was just seen; what is written may be written.
                 unsafe {
-                    let x = a.start.add(index * step_a).read();
-                    let y = b.start.add(index * step_b).read();
-                    self.start.add(index).write(f(x, y));
+                    let x = load(a.start.add(index * step_a));
+                    let y = load(b.start.add(index * step_b));
+                    store(self.start.add(index), f(x, y));
                 }
             }
         };
@@ -76,13 +76,13 @@ impl<T: Element> ViewMut<'_, T> {
         for index in 0..len {
             // SAFETY: as in `zip`.
             unsafe {
-                let of_x = x.start.add(index * step_x).read();
-                let of_y = y.start.add(index * step_y).read();
-                let chosen = match condition.start.add(index * step).read() {
+                let of_x = load(x.start.add(index * step_x));
+                let of_y = load(y.start.add(index * step_y));
+                let chosen = match load(condition.start.add(index * step)) {
                     0 => of_y,
                     _ => of_x,
                 };
-                self.start.add(index).write(chosen);
+                store(self.start.add(index), chosen);
             }
         }
     }

@@ -289,7 +289,7 @@ impl<'a> Half<'a> {
             weights: layer.weights(node, index, len, Type::INT8)?,
             weights_offset: weights_zero.wrapping_neg(),
             offset: zero_point.wrapping_neg(),
-            factor: Multiplier::of_scales(scale * weights_scale, 4096.0, 1.0),
+            factor: Multiplier::of_scales(scale, weights_scale, 1.0 / 4096.0),
         })
     }
 

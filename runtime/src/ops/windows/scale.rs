@@ -128,13 +128,14 @@ impl<'a> Scale<'a> {
         activation: (i8, u8),
     ) -> Result<(), Fault> {
         let (input, output) = ends(node)?;
-        let product = input * node.input(1)?.scale()?;
+        let filter = node.input(1)?.scale()?;
+        let product = input * filter;
         // A bias is counted in units of the product.
         let bias = bias_scale(node)?.unwrap_or(product);
         if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
             return Err(Fault::Quantization(Operand::Input(1)));
         }
-        let factor = Multiplier::of_scales(node.input(0)?.scale()?, filter.scale()?, output);
+        let factor = Multiplier::of_scales(input, filter, output);
         self.set(node, Factors::All(factor), activation)
     }
 
