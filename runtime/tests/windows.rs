@@ -1,5 +1,7 @@
 //! Convolutions and FULLY_CONNECTED of random shapes against sums written from their definition.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
 mod common;
 
 use std::ops::Range;
@@ -327,10 +329,7 @@ fn requantized_wide(sum: i64, real: f64) -> i64 {
     (sum * fixed + (1 << (shift - 1))).div_euclid(1 << shift)
 }
 
-fn run<T: arenaplan_runtime::Element>(model: &Memory, kernels: &[Kernel], input: &[T]) -> Vec<T>
-where
-    T: Into<f64> + Copy + ValueLike,
-{
+fn run<T: ValueLike>(model: &Memory, kernels: &[Kernel], input: &[T]) -> Vec<T> {
     let mut arena = smallest_arena(model, 7).unwrap();
     let mut interpreter = Interpreter::new(model, kernels, &mut arena).unwrap();
     T::run(&mut interpreter, input)

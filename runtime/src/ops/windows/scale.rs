@@ -179,29 +179,23 @@ impl<'a> Scale<'a> {
             largest,
             ..
         } = *self;
-        let own;
-        // One copy of the arithmetic below, whether there is one factor or many.
-        let (table, step) = match &self.factors {
-            Factors::Table(table) => (table.part(channel, 4).unwrap_or_default(), 1),
-            Factors::All(factor) => {
-                own = [pack(*factor)];
-                (View::of(&own), 0)
-            }
-            Factors::Scales { .. } => return self.slow4(channel, sums, out),
+        let Factors::Table(table) = &self.factors else {
+            return self.slow4(channel, sums, out);
+        };
+        let Some(table) = table.part(channel, 4) else {
+            return;
         };
         for (k, sum) in sums.iter().enumerate() {
-            let shifted = scaled(unpack(table.get(k * step)), *sum).wrapping_add(zero_point);
+            let shifted = scaled(unpack(table.get(k)), *sum).wrapping_add(zero_point);
             out.set(k, fixed::clamp(shifted, least, largest) as i8);
         }
     }
 
-    /// As [`narrow4`](Self::narrow4), where factors have to be worked out.
-    #[cold]
+    /// As [`narrow4`](Self::narrow4), without a table: where sums are long, or few.
     #[inline(never)]
     fn slow4(&self, channel: usize, sums: &[i32; 4], out: ViewMut<'_, i8>) {
         for (k, sum) in sums.iter().enumerate() {
-            let factor = self.worked_out(channel + k);
-            out.set(k, self.output(factor.apply(*sum)) as i8);
+            out.set(k, self.narrow(channel.wrapping_add(k), *sum) as i8);
         }
     }
 
