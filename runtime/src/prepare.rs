@@ -5,15 +5,16 @@
 //! tail: a word per tensor | a word per operator | two words per resource | variables | values of resources
 //! ```
 
-use arenaplan_schema::view::{Model, ONLINE, Operator, SubGraph, Vector};
+use arenaplan_schema::view::{Model, ONLINE, Vector};
 
 use crate::check;
 use crate::error::{Error, Operand};
 use crate::greedy::{Buffers, greedy};
-use crate::kernel::Code;
+use crate::kernel::Kernel;
 use crate::memory::ViewMut;
 use crate::node::{Node, Tensor};
 use crate::records::{RECORD, Records, UNPLACED};
+use crate::resources::resources;
 use crate::run::{Numbers, Place, Run, constant};
 use crate::types::Type;
 use crate::walk::{Visit, Visitor, walk};
@@ -37,7 +38,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    pub(crate) fn of(model: &Model<'_>) -> Result<Self, Error> {
+    pub(crate) fn of(model: &Model<'_>, kernels: &[Kernel]) -> Result<Self, Error> {
         let mut sizes = Sizes::default();
         for subgraph in model.subgraphs()? {
             let subgraph = subgraph?;
@@ -51,11 +52,9 @@ impl Sizes {
             sizes.tensors = add_u32(sizes.tensors, subgraph.tensors()?.len())?;
             sizes.operators = add_u32(sizes.operators, subgraph.operators()?.len())?;
         }
-        for_each_resource(model, &mut |_, bytes| {
-            sizes.resources += 1;
-            sizes.resource_bytes = add(sizes.resource_bytes, rounded(bytes)?)?;
-            Ok(())
-        })?;
+        if let Some(resources) = resources(kernels) {
+            (resources.count)(model, &mut sizes)?;
+        }
         Ok(sizes)
     }
 
@@ -73,7 +72,7 @@ impl Sizes {
     }
 }
 
-fn add(a: usize, b: usize) -> Result<usize, Error> {
+pub(crate) fn add(a: usize, b: usize) -> Result<usize, Error> {
     a.checked_add(b).ok_or(Error::TooLarge)
 }
 
@@ -89,7 +88,10 @@ pub(crate) fn rounded(bytes: usize) -> Result<usize, Error> {
 }
 
 /// Bytes of a tensor; `id` is for the error.
-fn byte_len(tensor: &arenaplan_schema::view::Tensor<'_>, id: u32) -> Result<usize, Error> {
+pub(crate) fn byte_len(
+    tensor: &arenaplan_schema::view::Tensor<'_>,
+    id: u32,
+) -> Result<usize, Error> {
     let shape = crate::node::Shape(tensor.shape()?);
     let element = Type(tensor.element_type()?).bytes();
     let bytes = shape
@@ -97,129 +99,6 @@ fn byte_len(tensor: &arenaplan_schema::view::Tensor<'_>, id: u32) -> Result<usiz
         .zip(element)
         .and_then(|(n, bytes)| n.checked_mul(bytes));
     bytes.ok_or(Error::TensorSize { tensor: id })
-}
-
-/// The name of the resource that a VAR_HANDLE stands for.
-fn resource_name<'a>(operator: &Operator<'a>) -> Result<(&'a [u8], &'a [u8]), Error> {
-    let Some(options) = operator.options()? else {
-        return Ok((&[], &[]));
-    };
-    let text = |slot| -> Result<&'a [u8], Error> {
-        Ok(options.text(slot)?.map_or(&[], |text| text.as_bytes()))
-    };
-    Ok((text(0)?, text(1)?))
-}
-
-fn code(model: &Model<'_>, operator: &Operator<'_>) -> Result<Code, Error> {
-    let code = model
-        .operator_codes()?
-        .get(operator.opcode_index()? as usize)?;
-    Ok(Code(code.builtin_code()?))
-}
-
-/// The VAR_HANDLE that makes tensor `tensor` of `subgraph`.
-fn handle<'a>(
-    model: &Model<'a>,
-    subgraph: &SubGraph<'a>,
-    tensor: i32,
-) -> Result<Option<Operator<'a>>, Error> {
-    for operator in subgraph.operators()? {
-        let operator = operator?;
-        if code(model, &operator)? == Code::VAR_HANDLE && operator.outputs()?.get(0) == Some(tensor)
-        {
-            return Ok(Some(operator));
-        }
-    }
-    Ok(None)
-}
-
-/// Calls `with` for each VAR_HANDLE that is the first of its name, with the bytes of what is first assigned to it.
-fn for_each_resource<'a>(
-    model: &Model<'a>,
-    with: &mut dyn FnMut(&Operator<'a>, usize) -> Result<(), Error>,
-) -> Result<(), Error> {
-    for_each_operator(model, &mut |_, _, operator| {
-        if code(model, operator)? != Code::VAR_HANDLE
-            || resource_number(model, operator)?.1 != operator.table().position()
-        {
-            return Ok(());
-        }
-        let name = resource_name(operator)?;
-        let mut bytes = None;
-        for_each_operator(model, &mut |subgraph, numbers, assign| {
-            if bytes.is_some() || code(model, assign)? != Code::ASSIGN_VARIABLE {
-                return Ok(());
-            }
-            let inputs = assign.inputs()?;
-            let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
-                return Ok(());
-            };
-            let Some(handle) = handle(model, subgraph, to)? else {
-                return Ok(());
-            };
-            if resource_name(&handle)? == name {
-                let at = usize::try_from(from).unwrap_or(usize::MAX);
-                let id = numbers.tensor.saturating_add(at as u32);
-                bytes = Some(byte_len(&subgraph.tensors()?.get(at)?, id)?);
-            }
-            Ok(())
-        })?;
-        with(operator, bytes.unwrap_or(0))
-    })
-}
-
-/// The number of the resource of a VAR_HANDLE, and where in the file the first VAR_HANDLE with that name is.
-fn resource_number(model: &Model<'_>, operator: &Operator<'_>) -> Result<(u32, usize), Error> {
-    let name = resource_name(operator)?;
-    let mut number = 0;
-    let mut found = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if found.is_none() && code(model, other)? == Code::VAR_HANDLE {
-            if resource_name(other)? == name {
-                found = Some(other.table().position());
-            } else if is_first(model, other)? {
-                number += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok((number, found.unwrap_or(usize::MAX)))
-}
-
-/// Whether no VAR_HANDLE before `operator` has its name.
-fn is_first(model: &Model<'_>, operator: &Operator<'_>) -> Result<bool, Error> {
-    let name = resource_name(operator)?;
-    let mut first = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if first.is_none()
-            && code(model, other)? == Code::VAR_HANDLE
-            && resource_name(other)? == name
-        {
-            first = Some(other.table().position());
-        }
-        Ok(())
-    })?;
-    Ok(first == Some(operator.table().position()))
-}
-
-type EachOperator<'f, 'a> =
-    dyn FnMut(&SubGraph<'a>, Numbers, &Operator<'a>) -> Result<(), Error> + 'f;
-
-fn for_each_operator<'a>(model: &Model<'a>, with: &mut EachOperator<'_, 'a>) -> Result<(), Error> {
-    let mut numbers = Numbers::default();
-    for subgraph in model.subgraphs()? {
-        let subgraph = subgraph?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator_number = numbers.operator.saturating_add(k as u32);
-            let numbers = Numbers {
-                operator: operator_number,
-                ..numbers
-            };
-            with(&subgraph, numbers, &operator?)?;
-        }
-        numbers.skip(&subgraph)?;
-    }
-    Ok(())
 }
 
 /// What preparing found.
@@ -242,11 +121,15 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
             version: plan.version(),
         });
     }
+    // Before tensors: without its kernel, what VAR_HANDLE makes would look like a tensor of unknown size.
+    for_each_node(run, &mut |node| run.kernel_or_error(node).map(drop))?;
     run.words.fill(Place::NONE.0);
     let records = run.head.len() / RECORD * RECORD;
     let words = run.head.part(0, records).and_then(ViewMut::cast);
     let mut records = Records::new(words.ok_or(Error::ArenaAlignment)?);
-    number_resources(run)?;
+    if let Some(resources) = resources(run.kernels) {
+        (resources.number)(run)?;
+    }
     let offsets = plan.map(|plan| plan.offsets());
     tensors(run, &mut records, offsets)?;
     let tensors = records.len();
@@ -255,7 +138,7 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     too_small(room, run.head.len())?;
 
     let mut spans = Spans { run, records };
-    walk(model, &mut spans)?;
+    walk(model, run.kernels, &mut spans)?;
     // What never runs needs no scratch memory, and TFLM gives it none.
     for index in tensors..records.len() {
         if records.span(index).0 == 0 {
@@ -287,26 +170,6 @@ fn too_small(needed: usize, given: usize) -> Result<(), Error> {
         true => Err(Error::ArenaTooSmall { needed, given }),
         false => Ok(()),
     }
-}
-
-/// Gives each handle the number of its resource.
-fn number_resources(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
-    for_each_operator(model, &mut |_, numbers, operator| {
-        if code(model, operator)? == Code::VAR_HANDLE
-            && let Some(tensor) = operator
-                .outputs()?
-                .get(0)
-                .and_then(|t| u32::try_from(t).ok())
-        {
-            let (number, _) = resource_number(model, operator)?;
-            let index = numbers.tensor.saturating_add(tensor);
-            if index < run.tensors {
-                run.words.set(index as usize, Place::resource(number).0);
-            }
-        }
-        Ok(())
-    })
 }
 
 /// A record for each tensor in the head; its number goes into the tensor's word.
@@ -364,8 +227,7 @@ fn tensors(
 /// A record for each operator with scratch memory; its number goes into the operator's word.
 fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
     for_each_node(run, &mut |node| {
-        let kernel = run.kernel_or_error(node)?;
-        let Some(bytes) = kernel.scratch else {
+        let Some(bytes) = run.kernel(node).and_then(|kernel| kernel.scratch) else {
             return Ok(());
         };
         let bytes = bytes(node).map_err(|fault| Error::Operator {
@@ -468,16 +330,9 @@ fn place_state(run: &Run<'_>) -> Result<(), Error> {
             }
         }
     }
-    let first = run.tensors.saturating_add(run.operators) as usize;
-    let mut number = 0;
-    for_each_resource(model, &mut |_, bytes| {
-        let place = Place::tail(next).ok_or(Error::TooLarge)?;
-        run.words.set(first + number * 2, place.0);
-        run.words.set(first + number * 2 + 1, bytes as u32);
-        number += 1;
-        next = add(next, rounded(bytes)?)?;
-        Ok(())
-    })?;
+    if let Some(resources) = resources(run.kernels) {
+        next = (resources.place)(run, next)?;
+    }
     too_small(next, run.tail.len())
 }
 
@@ -503,29 +358,13 @@ pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
             }
         }
     }
-    for_each_operator(model, &mut |subgraph, numbers, operator| {
-        match code(model, operator)? {
-            Code::CALL_ONCE => run.set_operator_word(numbers.operator, Place::NONE.0),
-            Code::ASSIGN_VARIABLE => {
-                let inputs = operator.inputs()?;
-                let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
-                    return Ok(());
-                };
-                let (Ok(to), Ok(from)) = (u32::try_from(to), u32::try_from(from)) else {
-                    return Ok(());
-                };
-                let place = Place(run.tensor_word(numbers.tensor.saturating_add(to)));
-                let table = subgraph.tensors()?.get(from as usize)?;
-                let id = numbers.tensor.saturating_add(from);
-                let Ok(tensor) = Tensor::new(run, table, id, Operand::Input(1)) else {
-                    return Ok(());
-                };
-                if let Some(value) = place.as_resource().and_then(|number| run.resource(number)) {
-                    value.fill(tensor.zero_point() as u8);
-                }
-            }
-            _ => {}
+    for operator in 0..run.operators {
+        if run.operator_word(operator) == Place::DONE.0 {
+            run.set_operator_word(operator, Place::NONE.0);
         }
-        Ok(())
-    })
+    }
+    match resources(run.kernels) {
+        Some(resources) => (resources.reset)(run),
+        None => Ok(()),
+    }
 }

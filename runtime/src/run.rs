@@ -20,6 +20,8 @@ pub(crate) struct Place(pub(crate) u32);
 impl Place {
     /// Nowhere: a constant, or a tensor that nothing uses.
     pub(crate) const NONE: Place = Place(u32::MAX);
+    /// In the word of an operator: it has run, and does not run again.
+    pub(crate) const DONE: Place = Place(u32::MAX - 1);
     /// From here on, offsets are in the tail.
     const TAIL: u32 = 1 << 30;
     /// From here on, numbers of resources.

@@ -65,12 +65,12 @@ impl fmt::Debug for Session<'_, '_> {
     }
 }
 
-/// Bytes of the tail of a model's session, a multiple of 16.
+/// Bytes of the tail of a model's session with `kernels`, a multiple of 16.
 ///
 /// # Errors
 /// If the file is damaged, or too large for a device.
-pub fn tail_bytes(model: &[u8]) -> Result<usize, Error> {
-    Sizes::of(&view::Model::new(model)?)?.tail()
+pub fn tail_bytes(model: &[u8], kernels: &[Kernel]) -> Result<usize, Error> {
+    Sizes::of(&view::Model::new(model)?, kernels)?.tail()
 }
 
 impl<'m, 't> Session<'m, 't> {
@@ -94,7 +94,7 @@ impl<'m, 't> Session<'m, 't> {
             return Err(Error::ArenaAlignment);
         }
         let model = view::Model::new(model)?;
-        let sizes = Sizes::of(&model)?;
+        let sizes = Sizes::of(&model, kernels)?;
         let needed = sizes.tail()?;
         let given = tail.len();
         let tail = match tail.get_mut(..needed) {
@@ -427,7 +427,7 @@ impl<'m, 'a> Interpreter<'m, 'a> {
     /// # Errors
     /// If the file is damaged, the plan wrong, a kernel missing, or the arena too small.
     pub fn new(model: &'m [u8], kernels: &'m [Kernel], arena: &'a mut [u8]) -> Result<Self, Error> {
-        let tail = tail_bytes(model)?;
+        let tail = tail_bytes(model, kernels)?;
         let given = arena.len();
         let split = given
             .checked_sub(tail)

@@ -7,7 +7,7 @@
 use arenaplan_schema::view::{Model, Operator, SubGraph};
 
 use crate::error::Error;
-use crate::kernel::Code;
+use crate::kernel::{Code, Kernel};
 use crate::run::{MAX_DEPTH, Numbers};
 
 /// Learns when things are in use. Positions are those among tensors, and operators, of all subgraphs.
@@ -25,13 +25,22 @@ pub(crate) struct Visit {
     pub(crate) numbers: Numbers,
 }
 
-/// Walks through the model from its first subgraph.
-pub(crate) fn walk(model: &Model<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
+/// Finds the subgraphs that an operator calls, in the order in which TFLM walks through them; kernels that call none have no
+/// such function, so that firmware without control flow does not link it.
+pub(crate) type Calls = fn(&Model<'_>, &Operator<'_>, &mut [Option<u32>; 2]) -> Result<(), Error>;
+
+/// Walks through the model from its first subgraph. All of its operators have a kernel.
+pub(crate) fn walk(
+    model: &Model<'_>,
+    kernels: &[Kernel],
+    visitor: &mut dyn Visitor,
+) -> Result<(), Error> {
     if model.subgraphs()?.is_empty() {
         return Ok(());
     }
     let mut walk = Walk {
         model,
+        calls: kernels.iter().find_map(|kernel| kernel.calls),
         clock: 0,
         running: [u32::MAX; MAX_DEPTH as usize],
     };
@@ -40,6 +49,7 @@ pub(crate) fn walk(model: &Model<'_>, visitor: &mut dyn Visitor) -> Result<(), E
 
 struct Walk<'w, 'a> {
     model: &'w Model<'a>,
+    calls: Option<Calls>,
     clock: u16,
     /// Subgraphs that wait for the one at hand, by depth.
     running: [u32; MAX_DEPTH as usize],
@@ -76,7 +86,9 @@ impl Walk<'_, '_> {
                 visitor.create(id(tensor)?, first)?;
             }
             let mut calls = [None; 2];
-            called(self.model, &operator, &mut calls)?;
+            if let Some(called) = self.calls {
+                called(self.model, &operator, &mut calls)?;
+            }
             for called in calls.into_iter().flatten() {
                 self.tick()?;
                 let waiting = self.running.get(..=usize::from(depth)).unwrap_or_default();
