@@ -37,7 +37,7 @@
 //! goes to: whatever is copied goes from the caller's tensors to the subgraph's, or the other way around, and WHILE keeps what
 //! goes from one round to the next in its outputs.
 
-use crate::contract::Pair;
+use crate::contract::{Overlap, Pair};
 use crate::error::Error;
 use crate::greedy::Buffers;
 use crate::node::Node;
@@ -176,10 +176,8 @@ impl<'c> Check<'c> {
                 if self.record_of(node, to) != Some(y) {
                     continue;
                 }
-                let allowed = Pair::of(node, input, output).is_ok_and(|pair| {
-                    let kernel = node.run.kernel(node);
-                    kernel.is_some_and(|kernel| pair.promised_by(kernel, node).allows(distance))
-                });
+                let overlap = promised(node, input, output);
+                let allowed = overlap.is_some_and(|overlap| overlap.allows(distance));
                 if !allowed {
                     return false;
                 }
@@ -235,12 +233,8 @@ impl<'c> Check<'c> {
                 {
                     continue;
                 }
-                let linked = Pair::of(node, input, output).is_ok_and(|pair| {
-                    let kernel = node.run.kernel(node);
-                    let view_at = kernel.and_then(|k| pair.promised_by(k, node).view_at);
-                    view_at == Some(self.distance(from, to))
-                });
-                if linked {
+                let view_at = promised(node, input, output).and_then(|overlap| overlap.view_at);
+                if view_at == Some(self.distance(from, to)) {
                     self.records.set(from, Flag::FOUND, true);
                     self.records.set(to, Flag::FOUND, true);
                     more = true;
@@ -273,5 +267,14 @@ impl<'c> Check<'c> {
             first: named(first),
             second: named(second),
         }
+    }
+}
+
+/// What the kernel of `node` promises of an input and an output.
+#[inline(never)]
+fn promised(node: &Node<'_>, input: usize, output: usize) -> Option<Overlap> {
+    match &Pair::of(node, input, output) {
+        Ok(pair) => Some(pair.promised_by(node.run.kernel(node)?, node)),
+        Err(_) => None,
     }
 }

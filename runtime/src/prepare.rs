@@ -5,7 +5,7 @@
 //! tail: a word per tensor | a word per operator | two words per resource | variables | values of resources
 //! ```
 
-use arenaplan_schema::view::{Model, ONLINE, Vector};
+use arenaplan_schema::view::{self, Model, ONLINE, Vector};
 
 use crate::check;
 use crate::error::{Error, Operand};
@@ -17,7 +17,7 @@ use crate::records::{RECORD, Records, UNPLACED};
 use crate::resources::resources;
 use crate::run::{Numbers, Place, Run, constant};
 use crate::types::Type;
-use crate::walk::{Visit, Visitor, walk};
+use crate::walk::{Visitor, walk};
 
 /// Alignment of the arena and of everything that is placed in it: TFLM's, so that plans mean the same.
 pub(crate) const ALIGNMENT: usize = 16;
@@ -31,27 +31,24 @@ pub(crate) struct Sizes {
     pub(crate) tensors: u32,
     pub(crate) operators: u32,
     pub(crate) resources: u32,
-    /// Bytes of variable tensors, each rounded.
-    pub(crate) variable_bytes: usize,
-    /// Bytes of the values of resources, each rounded.
-    pub(crate) resource_bytes: usize,
+    /// Bytes of variable tensors and of the values of resources, each rounded.
+    pub(crate) state_bytes: usize,
 }
 
 impl Sizes {
     pub(crate) fn of(model: &Model<'_>, kernels: &[Kernel]) -> Result<Self, Error> {
         let mut sizes = Sizes::default();
-        for subgraph in model.subgraphs()? {
-            let subgraph = subgraph?;
-            for (k, tensor) in subgraph.tensors()?.into_iter().enumerate() {
-                let tensor = tensor?;
-                if tensor.is_variable()? {
-                    let bytes = byte_len(&tensor, sizes.tensors.saturating_add(k as u32))?;
-                    sizes.variable_bytes = add(sizes.variable_bytes, rounded(bytes)?)?;
-                }
+        let counts = for_each_tensor(model, &mut |id, tensor| {
+            if tensor.is_variable()? {
+                let bytes = rounded(byte_len(tensor, id)?)?;
+                sizes.state_bytes = add(sizes.state_bytes, bytes)?;
             }
-            sizes.tensors = add_u32(sizes.tensors, subgraph.tensors()?.len())?;
-            sizes.operators = add_u32(sizes.operators, subgraph.operators()?.len())?;
+            Ok(())
+        })?;
+        if counts.tensor == u32::MAX || counts.operator == u32::MAX {
+            return Err(Error::TooLarge);
         }
+        (sizes.tensors, sizes.operators) = (counts.tensor, counts.operator);
         if let Some(resources) = resources(kernels) {
             (resources.count)(model, &mut sizes)?;
         }
@@ -68,16 +65,11 @@ impl Sizes {
     /// Bytes of the tail.
     pub(crate) fn tail(&self) -> Result<usize, Error> {
         let words = rounded(self.words().saturating_mul(4))?;
-        add(add(words, self.variable_bytes)?, self.resource_bytes)
+        add(words, self.state_bytes)
     }
 }
 
 pub(crate) fn add(a: usize, b: usize) -> Result<usize, Error> {
-    a.checked_add(b).ok_or(Error::TooLarge)
-}
-
-fn add_u32(a: u32, b: usize) -> Result<u32, Error> {
-    let b = u32::try_from(b).map_err(|_| Error::TooLarge)?;
     a.checked_add(b).ok_or(Error::TooLarge)
 }
 
@@ -88,10 +80,7 @@ pub(crate) fn rounded(bytes: usize) -> Result<usize, Error> {
 }
 
 /// Bytes of a tensor; `id` is for the error.
-pub(crate) fn byte_len(
-    tensor: &arenaplan_schema::view::Tensor<'_>,
-    id: u32,
-) -> Result<usize, Error> {
+pub(crate) fn byte_len(tensor: &view::Tensor<'_>, id: u32) -> Result<usize, Error> {
     let shape = crate::node::Shape(tensor.shape()?);
     let element = Type(tensor.element_type()?).bytes();
     let bytes = shape
@@ -99,6 +88,23 @@ pub(crate) fn byte_len(
         .zip(element)
         .and_then(|(n, bytes)| n.checked_mul(bytes));
     bytes.ok_or(Error::TensorSize { tensor: id })
+}
+
+/// Calls `with` for each tensor of all subgraphs, with its position in the plan; the result counts tensors and operators.
+#[inline(never)]
+fn for_each_tensor<'a>(
+    model: &Model<'a>,
+    with: &mut dyn FnMut(u32, &view::Tensor<'a>) -> Result<(), Error>,
+) -> Result<Numbers, Error> {
+    let mut numbers = Numbers::default();
+    for subgraph in model.subgraphs()? {
+        let subgraph = subgraph?;
+        for (k, tensor) in subgraph.tensors()?.into_iter().enumerate() {
+            with(numbers.tensor.saturating_add(k as u32), &tensor?)?;
+        }
+        numbers.skip(&subgraph)?;
+    }
+    Ok(numbers)
 }
 
 /// What preparing found.
@@ -138,7 +144,7 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     too_small(room, run.head.len())?;
 
     let mut spans = Spans { run, records };
-    walk(model, run.kernels, &mut spans)?;
+    walk(run, &mut spans)?;
     // What never runs needs no scratch memory, and TFLM gives it none.
     for index in tensors..records.len() {
         if records.span(index).0 == 0 {
@@ -179,48 +185,43 @@ fn tensors(
     plan: Option<Vector<'_, i32>>,
 ) -> Result<(), Error> {
     let model = &run.model;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (tensor, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if run.tensor_word(this) != Place::NONE.0 || tensor.is_variable()? {
-                continue;
-            }
-            if let Some(data) = constant(model, &tensor) {
-                let element = Type(tensor.element_type()?).bytes().unwrap_or(1).min(4);
-                if !data.as_ptr().addr().is_multiple_of(element.max(1)) {
-                    return Err(Error::ConstantAlignment { tensor: this });
-                }
-                continue;
-            }
-            let bytes = byte_len(&tensor, this)?;
-            if bytes == 0 {
-                continue;
-            }
-            let offset = plan
-                .and_then(|plan| plan.get(this as usize))
-                .unwrap_or(ONLINE);
-            let fixed = match u32::try_from(offset) {
-                Err(_) => UNPLACED,
-                Ok(fixed) => {
-                    let element = Type(tensor.element_type()?).bytes().unwrap_or(1).max(1);
-                    if !(fixed as usize).is_multiple_of(element)
-                        || Place::head(fixed as usize).is_none()
-                    {
-                        return Err(Error::PlanOffset {
-                            tensor: this,
-                            offset,
-                        });
-                    }
-                    fixed
-                }
-            };
-            // Where there is no room for it, the record is counted, and lost.
-            let record = records.push(bytes, fixed)?;
-            run.words.set(this as usize, record);
+    for_each_tensor(model, &mut |this, tensor| {
+        if run.tensor_word(this) != Place::NONE.0 || tensor.is_variable()? {
+            return Ok(());
         }
-    }
+        let element = Type(tensor.element_type()?).bytes().unwrap_or(1).max(1);
+        if let Some(data) = constant(model, tensor) {
+            return match data.as_ptr().addr().is_multiple_of(element.min(4)) {
+                true => Ok(()),
+                false => Err(Error::ConstantAlignment { tensor: this }),
+            };
+        }
+        let bytes = byte_len(tensor, this)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let offset = plan
+            .and_then(|plan| plan.get(this as usize))
+            .unwrap_or(ONLINE);
+        let fixed = match u32::try_from(offset) {
+            Err(_) => UNPLACED,
+            Ok(fixed) => {
+                if !(fixed as usize).is_multiple_of(element)
+                    || Place::head(fixed as usize).is_none()
+                {
+                    return Err(Error::PlanOffset {
+                        tensor: this,
+                        offset,
+                    });
+                }
+                fixed
+            }
+        };
+        // Where there is no room for it, the record is counted, and lost.
+        let record = records.push(bytes, fixed)?;
+        run.words.set(this as usize, record);
+        Ok(())
+    })?;
     Ok(())
 }
 
@@ -251,20 +252,7 @@ pub(crate) fn for_each_node<'a>(
     let mut first = Numbers::default();
     for (index, subgraph) in run.model.subgraphs()?.into_iter().enumerate() {
         let subgraph = subgraph?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator = operator?;
-            with(&Node {
-                run,
-                subgraph: index as u32,
-                index: k as u32,
-                operator,
-                inputs: operator.inputs()?,
-                outputs: operator.outputs()?,
-                tensors: subgraph.tensors()?,
-                first_tensor: first.tensor,
-                number: first.operator.saturating_add(k as u32),
-            })?;
-        }
+        run.for_each_node_of(index as u32, &subgraph, first, with)?;
         first.skip(&subgraph)?;
     }
     Ok(())
@@ -302,8 +290,8 @@ impl Visitor for Spans<'_, '_> {
         Ok(())
     }
 
-    fn operator(&mut self, at: &Visit, first: u16, last: u16) -> Result<(), Error> {
-        let word = self.run.operator_word(at.numbers.operator);
+    fn operator(&mut self, operator: u32, first: u16, last: u16) -> Result<(), Error> {
+        let word = self.run.operator_word(operator);
         if let Some(index) = self.record(word) {
             let (before, _) = self.records.span(index);
             let first = if before == 0 { first + 1 } else { before };
@@ -316,20 +304,15 @@ impl Visitor for Spans<'_, '_> {
 
 /// Places variables and values of resources in the tail.
 fn place_state(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
     let mut next = rounded(run.words.len().saturating_mul(4))?;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (tensor, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if tensor.is_variable()? {
-                let place = Place::tail(next).ok_or(Error::TooLarge)?;
-                run.words.set(this as usize, place.0);
-                next = add(next, rounded(byte_len(&tensor, this)?)?)?;
-            }
+    for_each_tensor(&run.model, &mut |this, tensor| {
+        if tensor.is_variable()? {
+            let place = Place::tail(next).ok_or(Error::TooLarge)?;
+            run.words.set(this as usize, place.0);
+            next = add(next, rounded(byte_len(tensor, this)?)?)?;
         }
-    }
+        Ok(())
+    })?;
     if let Some(resources) = resources(run.kernels) {
         next = (resources.place)(run, next)?;
     }
@@ -338,26 +321,21 @@ fn place_state(run: &Run<'_>) -> Result<(), Error> {
 
 /// Variables and resources as they are before the first inference: the byte that stands for zero, as in TFLM.
 pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (table, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if !table.is_variable()? {
-                continue;
-            }
-            let tensor = Tensor::new(run, table, this, Operand::Input(0))
-                .map_err(|_| Error::TensorSize { tensor: this })?;
-            let value = match tensor.element_type() {
-                Type::INT8 => tensor.zero_point() as u8,
-                _ => 0,
-            };
-            if let Ok(bytes) = tensor.bytes_mut() {
-                bytes.fill(value);
-            }
+    for_each_tensor(&run.model, &mut |this, table| {
+        if !table.is_variable()? {
+            return Ok(());
         }
-    }
+        let tensor = Tensor::new(run, *table, this, Operand::Input(0))
+            .map_err(|_| Error::TensorSize { tensor: this })?;
+        let value = match tensor.element_type() {
+            Type::INT8 => tensor.zero_point() as u8,
+            _ => 0,
+        };
+        if let Ok(bytes) = tensor.bytes_mut() {
+            bytes.fill(value);
+        }
+        Ok(())
+    })?;
     for operator in 0..run.operators {
         if run.operator_word(operator) == Place::DONE.0 {
             run.set_operator_word(operator, Place::NONE.0);

@@ -37,7 +37,7 @@ pub(crate) fn resources(kernels: &[Kernel]) -> Option<&'static Resources> {
 fn count(model: &Model<'_>, sizes: &mut Sizes) -> Result<(), Error> {
     for_each_resource(model, &mut |_, bytes| {
         sizes.resources += 1;
-        sizes.resource_bytes = add(sizes.resource_bytes, rounded(bytes)?)?;
+        sizes.state_bytes = add(sizes.state_bytes, rounded(bytes)?)?;
         Ok(())
     })
 }

@@ -579,6 +579,7 @@ pub struct TablesIter<'a, T> {
 impl<'a, T: FromTable<'a>> Iterator for TablesIter<'a, T> {
     type Item = Result<T, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let index = self.next;
         if index >= self.tables.list.len {
