@@ -129,7 +129,9 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     }
     // Before tensors: without its kernel, what VAR_HANDLE makes would look like a tensor of unknown size.
     for_each_node(run, &mut |node| run.kernel_or_error(node).map(drop))?;
-    run.words.fill(Place::NONE.0);
+    // All bits of no place are set.
+    let words = run.tail.part(0, run.words.len().saturating_mul(4));
+    words.unwrap_or_default().fill(u8::MAX);
     let records = run.head.len() / RECORD * RECORD;
     let words = run.head.part(0, records).and_then(ViewMut::cast);
     let mut records = Records::new(words.ok_or(Error::ArenaAlignment)?);

@@ -13,6 +13,7 @@ use crate::prepare::{ALIGNMENT, Sizes, byte_len, prepare, reset};
 use crate::recording::Recording;
 use crate::run::{Observer, Place, Run, constant};
 use crate::types::Type;
+use crate::walk::position;
 
 /// A type of Rust that stands for elements of a tensor.
 pub trait Value: Element {
@@ -248,29 +249,21 @@ impl<'m, 't> Session<'m, 't> {
     }
 
     fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
-        let subgraph = self.model.subgraphs()?.get(0)?;
-        Ok(match inputs {
-            true => subgraph.inputs()?,
-            false => subgraph.outputs()?,
-        })
+        list(self.model.subgraphs()?.get(0)?, inputs)
     }
 
     fn table(&self, inputs: bool, index: usize) -> Result<(u32, view::Tensor<'m>), Error> {
-        let list = self.list(inputs)?;
+        let subgraph = self.model.subgraphs()?.get(0)?;
+        let list = list(subgraph, inputs)?;
         let Some(tensor) = list.get(index) else {
             return Err(Error::NoSuchTensor {
                 index,
                 len: list.len(),
             });
         };
-        let tensors = self.model.subgraphs()?.get(0)?.tensors()?;
-        match usize::try_from(tensor) {
-            Ok(at) if at < tensors.len() => Ok((at as u32, tensors.get(at)?)),
-            _ => Err(Error::Index {
-                index: tensor,
-                len: tensors.len(),
-            }),
-        }
+        let tensors = subgraph.tensors()?;
+        let id = position(0, tensors.len(), tensor)?;
+        Ok((id, tensors.get(id as usize)?))
     }
 
     fn info(&self, inputs: bool, index: usize) -> Result<Info<'m>, Error> {
@@ -365,6 +358,14 @@ impl<'m, 't> Session<'m, 't> {
             depth: Cell::new(0),
         })
     }
+}
+
+/// The subgraph's inputs, or its outputs.
+fn list(subgraph: view::SubGraph<'_>, inputs: bool) -> Result<view::Vector<'_, i32>, Error> {
+    Ok(match inputs {
+        true => subgraph.inputs()?,
+        false => subgraph.outputs()?,
+    })
 }
 
 /// The memory that a tensor is in.

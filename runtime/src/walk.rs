@@ -34,30 +34,51 @@ pub(crate) fn walk<'a>(run: &'a Run<'a>, visitor: &mut dyn Visitor) -> Result<()
         run,
         calls: run.kernels.iter().find_map(|kernel| kernel.calls),
         clock: 0,
-        running: [u32::MAX; MAX_DEPTH as usize],
     };
-    walk.subgraph(0, 0, visitor)
+    walk.subgraph(0, None, visitor)
 }
 
 struct Walk<'a> {
     run: &'a Run<'a>,
     calls: Option<Calls>,
     clock: u16,
-    /// Subgraphs that wait for the one at hand, by depth.
-    running: [u32; MAX_DEPTH as usize],
+}
+
+/// A subgraph that is being walked through, and the one that called it.
+#[derive(Clone, Copy)]
+struct Running<'c> {
+    subgraph: u32,
+    depth: u8,
+    caller: Option<&'c Running<'c>>,
+}
+
+impl Running<'_> {
+    fn contains(&self, subgraph: u32) -> bool {
+        self.subgraph == subgraph || self.caller.is_some_and(|caller| caller.contains(subgraph))
+    }
 }
 
 impl Walk<'_> {
-    fn subgraph(&mut self, index: u32, depth: u8, visitor: &mut dyn Visitor) -> Result<(), Error> {
-        match self.running.get_mut(usize::from(depth)) {
-            Some(running) => *running = index,
-            None => return Err(Error::TooLarge),
+    fn subgraph(
+        &mut self,
+        index: u32,
+        caller: Option<&Running<'_>>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let depth = caller.map_or(0, |caller| caller.depth + 1);
+        if depth >= MAX_DEPTH {
+            return Err(Error::TooLarge);
         }
+        let running = Running {
+            subgraph: index,
+            depth,
+            caller,
+        };
         let run = self.run;
         let (subgraph, first) = Numbers::of(&run.model, index)?;
         self.ends(&subgraph, first, true, visitor)?;
         run.for_each_node_of(index, &subgraph, first, &mut |node| {
-            self.operator(node, depth, visitor)
+            self.operator(node, &running, visitor)
         })?;
         self.ends(&subgraph, first, false, visitor)
     }
@@ -65,7 +86,7 @@ impl Walk<'_> {
     fn operator(
         &mut self,
         node: &Node<'_>,
-        depth: u8,
+        running: &Running<'_>,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
         let (numbers, tensors) = (node.first_tensor, node.tensors.len());
@@ -79,11 +100,10 @@ impl Walk<'_> {
             called(&self.run.model, &node.operator, &mut calls)?;
             for called in calls.into_iter().flatten() {
                 self.tick()?;
-                let waiting = self.running.get(..=usize::from(depth)).unwrap_or_default();
-                if waiting.contains(&called) {
+                if running.contains(called) {
                     return Err(Error::Recursion { subgraph: called });
                 }
-                self.subgraph(called, depth + 1, visitor)?;
+                self.subgraph(called, Some(running), visitor)?;
             }
         }
         for tensor in node.inputs {
@@ -126,7 +146,7 @@ impl Walk<'_> {
 
 /// The position in the plan of a tensor of a subgraph with `len` of them.
 #[inline(never)]
-fn position(first: u32, len: usize, tensor: i32) -> Result<u32, Error> {
+pub(crate) fn position(first: u32, len: usize, tensor: i32) -> Result<u32, Error> {
     match usize::try_from(tensor) {
         Ok(at) if at < len => Ok(first.saturating_add(at as u32)),
         _ => Err(Error::Index { index: tensor, len }),
