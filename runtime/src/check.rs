@@ -60,6 +60,7 @@ struct Check<'c> {
 
 impl<'c> Check<'c> {
     /// The record of a tensor, by its index in a subgraph with `tensors` of them.
+    #[inline(never)]
     fn record(&self, first: u32, tensors: usize, index: i32) -> Option<usize> {
         let index = usize::try_from(index).ok().filter(|&at| at < tensors)?;
         let word = self.run.tensor_word(first.saturating_add(index as u32)) as usize;
@@ -72,8 +73,9 @@ impl<'c> Check<'c> {
 
     fn flags(&mut self) -> Result<(), Error> {
         let mut numbers = Numbers::default();
-        for subgraph in self.run.model.subgraphs()? {
-            let subgraph = subgraph?;
+        let subgraphs = self.run.model.subgraphs()?;
+        for index in 0..subgraphs.len() {
+            let subgraph = subgraphs.get(index)?;
             let tensors = subgraph.tensors()?.len();
             for tensor in subgraph.inputs()? {
                 if let Some(given) = self.record(numbers.tensor, tensors, tensor) {

@@ -173,8 +173,9 @@ impl<'a> Run<'a> {
         with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let tensors = subgraph.tensors()?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator = operator?;
+        let operators = subgraph.operators()?;
+        for k in 0..operators.len() {
+            let operator = operators.get(k)?;
             with(&Node {
                 run: self,
                 subgraph: index,
