@@ -3,8 +3,11 @@
 use core::fmt;
 
 /// A kind of table of the `.tflite` format, to say in an error what was being read.
+///
+/// A word, as all of an error and of a table view, so that they are copied in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u32)]
 pub enum TableKind {
     /// The root table.
     Model,
