@@ -67,7 +67,8 @@ pub(crate) fn is_known(op: &Operator<'_>) -> bool {
 
 /// What an arena needs with this head. The tail is exact, on devices of any width.
 pub(crate) fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64) -> Arena {
-    let tail_bytes = runtime::tail_bytes(graph.model.bytes()).map_or(0, |bytes| bytes as u64);
+    let tail_bytes = runtime::tail_bytes(graph.model.bytes(), runtime::ops::ALL);
+    let tail_bytes = tail_bytes.map_or(0, |bytes| bytes as u64);
     let tensors = graph
         .tensors
         .iter()

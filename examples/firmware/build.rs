@@ -183,7 +183,7 @@ fn arena_bytes(model: &[u8]) -> Result<usize, arenaplan_runtime::Error> {
             Ok(interpreter) => {
                 let session = interpreter.session();
                 let head = session.head_bytes().max(session.room_bytes());
-                return Ok(head.next_multiple_of(16) + tail_bytes(copy)?);
+                return Ok(head.next_multiple_of(16) + tail_bytes(copy, ops::ALL)?);
             }
             Err(arenaplan_runtime::Error::ArenaTooSmall { needed, .. }) if needed > bytes => {
                 bytes = needed.next_multiple_of(16);
@@ -203,6 +203,8 @@ fn memory_map(out: &Path) -> Result<(), Box<dyn Error>> {
     let Some((_, board, flash, ram)) = row else {
         return Err(format!("no board {} for {target}", asked.unwrap_or_default()).into());
     };
+    // What the linker script of cortex-m-rt includes for a device: it has no interrupts here.
+    fs::write(out.join("device.x"), "")?;
     let mut script = format!(
         "MEMORY {{\n  FLASH : ORIGIN = {}, LENGTH = {}\n  RAM : ORIGIN = {}, LENGTH = {}\n}}\n",
         flash[0], flash[1], ram[0], ram[1]

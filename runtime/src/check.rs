@@ -37,7 +37,7 @@
 //! goes to: whatever is copied goes from the caller's tensors to the subgraph's, or the other way around, and WHILE keeps what
 //! goes from one round to the next in its outputs.
 
-use crate::contract::Pair;
+use crate::contract::{Overlap, Pair};
 use crate::error::Error;
 use crate::greedy::Buffers;
 use crate::node::Node;
@@ -60,6 +60,7 @@ struct Check<'c> {
 
 impl<'c> Check<'c> {
     /// The record of a tensor, by its index in a subgraph with `tensors` of them.
+    #[inline(never)]
     fn record(&self, first: u32, tensors: usize, index: i32) -> Option<usize> {
         let index = usize::try_from(index).ok().filter(|&at| at < tensors)?;
         let word = self.run.tensor_word(first.saturating_add(index as u32)) as usize;
@@ -72,8 +73,9 @@ impl<'c> Check<'c> {
 
     fn flags(&mut self) -> Result<(), Error> {
         let mut numbers = Numbers::default();
-        for subgraph in self.run.model.subgraphs()? {
-            let subgraph = subgraph?;
+        let subgraphs = self.run.model.subgraphs()?;
+        for index in 0..subgraphs.len() {
+            let subgraph = subgraphs.get(index)?;
             let tensors = subgraph.tensors()?.len();
             for tensor in subgraph.inputs()? {
                 if let Some(given) = self.record(numbers.tensor, tensors, tensor) {
@@ -176,10 +178,8 @@ impl<'c> Check<'c> {
                 if self.record_of(node, to) != Some(y) {
                     continue;
                 }
-                let allowed = Pair::of(node, input, output).is_ok_and(|pair| {
-                    let kernel = node.run.kernel(node);
-                    kernel.is_some_and(|kernel| pair.promised_by(kernel, node).allows(distance))
-                });
+                let overlap = promised(node, input, output);
+                let allowed = overlap.is_some_and(|overlap| overlap.allows(distance));
                 if !allowed {
                     return false;
                 }
@@ -235,12 +235,8 @@ impl<'c> Check<'c> {
                 {
                     continue;
                 }
-                let linked = Pair::of(node, input, output).is_ok_and(|pair| {
-                    let kernel = node.run.kernel(node);
-                    let view_at = kernel.and_then(|k| pair.promised_by(k, node).view_at);
-                    view_at == Some(self.distance(from, to))
-                });
-                if linked {
+                let view_at = promised(node, input, output).and_then(|overlap| overlap.view_at);
+                if view_at == Some(self.distance(from, to)) {
                     self.records.set(from, Flag::FOUND, true);
                     self.records.set(to, Flag::FOUND, true);
                     more = true;
@@ -273,5 +269,14 @@ impl<'c> Check<'c> {
             first: named(first),
             second: named(second),
         }
+    }
+}
+
+/// What the kernel of `node` promises of an input and an output.
+#[inline(never)]
+fn promised(node: &Node<'_>, input: usize, output: usize) -> Option<Overlap> {
+    match &Pair::of(node, input, output) {
+        Ok(pair) => Some(pair.promised_by(node.run.kernel(node)?, node)),
+        Err(_) => None,
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::error::Fault;
 use crate::kernel::Kernel;
-use crate::node::{Node, Tensor};
+use crate::node::{Node, Shape, Tensor};
 
 mod lookup;
 mod moves;
@@ -130,8 +130,8 @@ pub(crate) struct Pair<'a> {
     input: usize,
     /// Position of the output.
     output: usize,
-    from: Tensor<'a>,
-    to: Tensor<'a>,
+    from: Shape<'a>,
+    to: Shape<'a>,
     from_bytes: usize,
     to_bytes: usize,
     /// Bytes of an element of the input, and of the output.
@@ -141,9 +141,8 @@ pub(crate) struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     pub(crate) fn of(node: &Node<'a>, input: usize, output: usize) -> Result<Self, Fault> {
-        let (from, to) = (node.input(input)?, node.output(output)?);
-        let (from_bytes, from_size) = sizes(&from)?;
-        let (to_bytes, to_size) = sizes(&to)?;
+        let (from, from_bytes, from_size) = sizes(&node.input(input))?;
+        let (to, to_bytes, to_size) = sizes(&node.output(output))?;
         Ok(Self {
             input,
             output,
@@ -182,9 +181,16 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn sizes(tensor: &Tensor<'_>) -> Result<(usize, usize), Fault> {
-    let sizes = tensor.byte_len().zip(tensor.element_type().bytes());
-    sizes.ok_or(tensor.wrong_shape())
+#[inline(never)]
+fn sizes<'a>(tensor: &Result<Tensor<'a>, Fault>) -> Result<(Shape<'a>, usize, usize), Fault> {
+    let tensor = match tensor {
+        Ok(tensor) => tensor,
+        Err(fault) => return Err(*fault),
+    };
+    match (tensor.byte_len(), tensor.element_type().bytes()) {
+        (Some(bytes), Some(size)) => Ok((tensor.shape(), bytes, size)),
+        _ => Err(tensor.wrong_shape()),
+    }
 }
 
 impl Overlap {
@@ -220,20 +226,20 @@ fn view(_: Contract, _: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
 
 /// When the last element but one is written, the last one is still to be read.
 fn elementwise(_: Contract, _: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
-    let elements = pair.from.len();
+    let elements = pair.from.elements()?;
     let wider = pair.to_size.saturating_sub(pair.from_size);
     // Both factors are small against what the output has in bytes.
     let above = elements.saturating_sub(1).saturating_mul(wider);
-    (elements == pair.to.len()).then(|| pair.above(above))
+    (elements == pair.to.elements()?).then(|| pair.above(above))
 }
 
 /// While a row is written, it and those behind it may still be read: linear from row to row, so that the first or the last
 /// one needs most.
 fn rows(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
     let [_, inputs] = node.input(1).ok()?.shape().dims()?;
-    let outputs = pair.to.shape().dim_from_end(0);
-    let rows = pair.to.len().checked_div(outputs)?;
-    if pair.input != 0 || rows.checked_mul(inputs)? != pair.from.len() {
+    let outputs = pair.to.dim_from_end(0);
+    let rows = pair.to.elements()?.checked_div(outputs)?;
+    if pair.input != 0 || rows.checked_mul(inputs)? != pair.from.elements()? {
         return None;
     }
     let first = outputs.saturating_mul(pair.to_size);

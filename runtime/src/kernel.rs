@@ -5,6 +5,8 @@ use core::fmt;
 use crate::contract::{Contract, Promise, promise};
 use crate::error::Fault;
 use crate::node::Node;
+use crate::resources::{RESOURCES, Resources};
+use crate::walk::{Calls, called};
 
 /// The number of an operator in the schema's `BuiltinOperator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +51,9 @@ pub struct Kernel {
     pub(crate) scratch: Option<fn(&Node<'_>) -> Result<usize, Fault>>,
     pub(crate) contract: Contract,
     pub(crate) promise: Promise,
+    /// The subgraphs that the operator calls, where it calls any.
+    pub(crate) calls: Option<Calls>,
+    pub(crate) resources: Option<&'static Resources>,
 }
 
 impl Kernel {
@@ -61,6 +66,15 @@ impl Kernel {
             scratch: None,
             contract: Contract::Apart,
             promise: promise(Contract::Apart),
+            // By the code, so that they are there for an application's own kernels, too.
+            calls: match code {
+                Code::CALL_ONCE | Code::IF | Code::WHILE => Some(called),
+                _ => None,
+            },
+            resources: match code {
+                Code::VAR_HANDLE => Some(&RESOURCES),
+                _ => None,
+            },
         }
     }
 

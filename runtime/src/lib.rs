@@ -98,6 +98,7 @@ pub mod ops;
 mod prepare;
 mod recording;
 mod records;
+mod resources;
 mod run;
 mod session;
 mod types;

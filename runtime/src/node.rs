@@ -49,7 +49,10 @@ impl<'a> Node<'a> {
     #[inline(never)]
     pub fn input(&self, index: usize) -> Result<Tensor<'a>, Fault> {
         let operand = Operand::Input(index as u8);
-        self.optional_input(index)?.ok_or(Fault::Missing(operand))
+        match self.inputs.get(index) {
+            None | Some(-1) => Err(Fault::Missing(operand)),
+            Some(tensor) => self.tensor(tensor, operand),
+        }
     }
 
     /// The input `index`, or `None` if it is not given.

@@ -5,18 +5,19 @@
 //! tail: a word per tensor | a word per operator | two words per resource | variables | values of resources
 //! ```
 
-use arenaplan_schema::view::{Model, ONLINE, Operator, SubGraph, Vector};
+use arenaplan_schema::view::{self, Model, ONLINE, Vector};
 
 use crate::check;
 use crate::error::{Error, Operand};
 use crate::greedy::{Buffers, greedy};
-use crate::kernel::Code;
+use crate::kernel::Kernel;
 use crate::memory::ViewMut;
 use crate::node::{Node, Tensor};
 use crate::records::{RECORD, Records, UNPLACED};
+use crate::resources::resources;
 use crate::run::{Numbers, Place, Run, constant};
 use crate::types::Type;
-use crate::walk::{Visit, Visitor, walk};
+use crate::walk::{Visitor, walk};
 
 /// Alignment of the arena and of everything that is placed in it: TFLM's, so that plans mean the same.
 pub(crate) const ALIGNMENT: usize = 16;
@@ -30,32 +31,27 @@ pub(crate) struct Sizes {
     pub(crate) tensors: u32,
     pub(crate) operators: u32,
     pub(crate) resources: u32,
-    /// Bytes of variable tensors, each rounded.
-    pub(crate) variable_bytes: usize,
-    /// Bytes of the values of resources, each rounded.
-    pub(crate) resource_bytes: usize,
+    /// Bytes of variable tensors and of the values of resources, each rounded.
+    pub(crate) state_bytes: usize,
 }
 
 impl Sizes {
-    pub(crate) fn of(model: &Model<'_>) -> Result<Self, Error> {
+    pub(crate) fn of(model: &Model<'_>, kernels: &[Kernel]) -> Result<Self, Error> {
         let mut sizes = Sizes::default();
-        for subgraph in model.subgraphs()? {
-            let subgraph = subgraph?;
-            for (k, tensor) in subgraph.tensors()?.into_iter().enumerate() {
-                let tensor = tensor?;
-                if tensor.is_variable()? {
-                    let bytes = byte_len(&tensor, sizes.tensors.saturating_add(k as u32))?;
-                    sizes.variable_bytes = add(sizes.variable_bytes, rounded(bytes)?)?;
-                }
+        let counts = for_each_tensor(model, &mut |id, tensor| {
+            if tensor.is_variable()? {
+                let bytes = rounded(byte_len(tensor, id)?)?;
+                sizes.state_bytes = add(sizes.state_bytes, bytes)?;
             }
-            sizes.tensors = add_u32(sizes.tensors, subgraph.tensors()?.len())?;
-            sizes.operators = add_u32(sizes.operators, subgraph.operators()?.len())?;
-        }
-        for_each_resource(model, &mut |_, bytes| {
-            sizes.resources += 1;
-            sizes.resource_bytes = add(sizes.resource_bytes, rounded(bytes)?)?;
             Ok(())
         })?;
+        if counts.tensor == u32::MAX || counts.operator == u32::MAX {
+            return Err(Error::TooLarge);
+        }
+        (sizes.tensors, sizes.operators) = (counts.tensor, counts.operator);
+        if let Some(resources) = resources(kernels) {
+            (resources.count)(model, &mut sizes)?;
+        }
         Ok(sizes)
     }
 
@@ -69,16 +65,11 @@ impl Sizes {
     /// Bytes of the tail.
     pub(crate) fn tail(&self) -> Result<usize, Error> {
         let words = rounded(self.words().saturating_mul(4))?;
-        add(add(words, self.variable_bytes)?, self.resource_bytes)
+        add(words, self.state_bytes)
     }
 }
 
-fn add(a: usize, b: usize) -> Result<usize, Error> {
-    a.checked_add(b).ok_or(Error::TooLarge)
-}
-
-fn add_u32(a: u32, b: usize) -> Result<u32, Error> {
-    let b = u32::try_from(b).map_err(|_| Error::TooLarge)?;
+pub(crate) fn add(a: usize, b: usize) -> Result<usize, Error> {
     a.checked_add(b).ok_or(Error::TooLarge)
 }
 
@@ -89,7 +80,7 @@ pub(crate) fn rounded(bytes: usize) -> Result<usize, Error> {
 }
 
 /// Bytes of a tensor; `id` is for the error.
-fn byte_len(tensor: &arenaplan_schema::view::Tensor<'_>, id: u32) -> Result<usize, Error> {
+pub(crate) fn byte_len(tensor: &view::Tensor<'_>, id: u32) -> Result<usize, Error> {
     let shape = crate::node::Shape(tensor.shape()?);
     let element = Type(tensor.element_type()?).bytes();
     let bytes = shape
@@ -99,127 +90,24 @@ fn byte_len(tensor: &arenaplan_schema::view::Tensor<'_>, id: u32) -> Result<usiz
     bytes.ok_or(Error::TensorSize { tensor: id })
 }
 
-/// The name of the resource that a VAR_HANDLE stands for.
-fn resource_name<'a>(operator: &Operator<'a>) -> Result<(&'a [u8], &'a [u8]), Error> {
-    let Some(options) = operator.options()? else {
-        return Ok((&[], &[]));
-    };
-    let text = |slot| -> Result<&'a [u8], Error> {
-        Ok(options.text(slot)?.map_or(&[], |text| text.as_bytes()))
-    };
-    Ok((text(0)?, text(1)?))
-}
-
-fn code(model: &Model<'_>, operator: &Operator<'_>) -> Result<Code, Error> {
-    let code = model
-        .operator_codes()?
-        .get(operator.opcode_index()? as usize)?;
-    Ok(Code(code.builtin_code()?))
-}
-
-/// The VAR_HANDLE that makes tensor `tensor` of `subgraph`.
-fn handle<'a>(
+/// Calls `with` for each tensor of all subgraphs, with its position in the plan; the result counts tensors and operators.
+#[inline(never)]
+fn for_each_tensor<'a>(
     model: &Model<'a>,
-    subgraph: &SubGraph<'a>,
-    tensor: i32,
-) -> Result<Option<Operator<'a>>, Error> {
-    for operator in subgraph.operators()? {
-        let operator = operator?;
-        if code(model, &operator)? == Code::VAR_HANDLE && operator.outputs()?.get(0) == Some(tensor)
-        {
-            return Ok(Some(operator));
-        }
-    }
-    Ok(None)
-}
-
-/// Calls `with` for each VAR_HANDLE that is the first of its name, with the bytes of what is first assigned to it.
-fn for_each_resource<'a>(
-    model: &Model<'a>,
-    with: &mut dyn FnMut(&Operator<'a>, usize) -> Result<(), Error>,
-) -> Result<(), Error> {
-    for_each_operator(model, &mut |_, _, operator| {
-        if code(model, operator)? != Code::VAR_HANDLE
-            || resource_number(model, operator)?.1 != operator.table().position()
-        {
-            return Ok(());
-        }
-        let name = resource_name(operator)?;
-        let mut bytes = None;
-        for_each_operator(model, &mut |subgraph, numbers, assign| {
-            if bytes.is_some() || code(model, assign)? != Code::ASSIGN_VARIABLE {
-                return Ok(());
-            }
-            let inputs = assign.inputs()?;
-            let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
-                return Ok(());
-            };
-            let Some(handle) = handle(model, subgraph, to)? else {
-                return Ok(());
-            };
-            if resource_name(&handle)? == name {
-                let at = usize::try_from(from).unwrap_or(usize::MAX);
-                let id = numbers.tensor.saturating_add(at as u32);
-                bytes = Some(byte_len(&subgraph.tensors()?.get(at)?, id)?);
-            }
-            Ok(())
-        })?;
-        with(operator, bytes.unwrap_or(0))
-    })
-}
-
-/// The number of the resource of a VAR_HANDLE, and where in the file the first VAR_HANDLE with that name is.
-fn resource_number(model: &Model<'_>, operator: &Operator<'_>) -> Result<(u32, usize), Error> {
-    let name = resource_name(operator)?;
-    let mut number = 0;
-    let mut found = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if found.is_none() && code(model, other)? == Code::VAR_HANDLE {
-            if resource_name(other)? == name {
-                found = Some(other.table().position());
-            } else if is_first(model, other)? {
-                number += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok((number, found.unwrap_or(usize::MAX)))
-}
-
-/// Whether no VAR_HANDLE before `operator` has its name.
-fn is_first(model: &Model<'_>, operator: &Operator<'_>) -> Result<bool, Error> {
-    let name = resource_name(operator)?;
-    let mut first = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if first.is_none()
-            && code(model, other)? == Code::VAR_HANDLE
-            && resource_name(other)? == name
-        {
-            first = Some(other.table().position());
-        }
-        Ok(())
-    })?;
-    Ok(first == Some(operator.table().position()))
-}
-
-type EachOperator<'f, 'a> =
-    dyn FnMut(&SubGraph<'a>, Numbers, &Operator<'a>) -> Result<(), Error> + 'f;
-
-fn for_each_operator<'a>(model: &Model<'a>, with: &mut EachOperator<'_, 'a>) -> Result<(), Error> {
+    with: &mut dyn FnMut(u32, &view::Tensor<'a>) -> Result<(), Error>,
+) -> Result<Numbers, Error> {
+    // By index here and below: less is copied than with an iterator.
     let mut numbers = Numbers::default();
-    for subgraph in model.subgraphs()? {
-        let subgraph = subgraph?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator_number = numbers.operator.saturating_add(k as u32);
-            let numbers = Numbers {
-                operator: operator_number,
-                ..numbers
-            };
-            with(&subgraph, numbers, &operator?)?;
+    let subgraphs = model.subgraphs()?;
+    for index in 0..subgraphs.len() {
+        let subgraph = subgraphs.get(index)?;
+        let tensors = subgraph.tensors()?;
+        for k in 0..tensors.len() {
+            with(numbers.tensor.saturating_add(k as u32), &tensors.get(k)?)?;
         }
         numbers.skip(&subgraph)?;
     }
-    Ok(())
+    Ok(numbers)
 }
 
 /// What preparing found.
@@ -234,7 +122,7 @@ pub(crate) struct Prepared {
 /// Fills the words of the tail.
 pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     let model = &run.model;
-    let plan = model.offline_plan()?;
+    let plan = model.offline_plan_of(run.tensors as usize)?;
     if let Some(plan) = &plan
         && plan.version() > PLAN_VERSION
     {
@@ -242,11 +130,17 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
             version: plan.version(),
         });
     }
-    run.words.fill(Place::NONE.0);
+    // Before tensors: without its kernel, what VAR_HANDLE makes would look like a tensor of unknown size.
+    for_each_node(run, &mut |node| run.kernel_or_error(node).map(drop))?;
+    // All bits of no place are set.
+    let words = run.tail.part(0, run.words.len().saturating_mul(4));
+    words.unwrap_or_default().fill(u8::MAX);
     let records = run.head.len() / RECORD * RECORD;
     let words = run.head.part(0, records).and_then(ViewMut::cast);
     let mut records = Records::new(words.ok_or(Error::ArenaAlignment)?);
-    number_resources(run)?;
+    if let Some(resources) = resources(run.kernels) {
+        (resources.number)(run)?;
+    }
     let offsets = plan.map(|plan| plan.offsets());
     tensors(run, &mut records, offsets)?;
     let tensors = records.len();
@@ -255,7 +149,7 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     too_small(room, run.head.len())?;
 
     let mut spans = Spans { run, records };
-    walk(model, &mut spans)?;
+    walk(run, &mut spans)?;
     // What never runs needs no scratch memory, and TFLM gives it none.
     for index in tensors..records.len() {
         if records.span(index).0 == 0 {
@@ -289,26 +183,6 @@ fn too_small(needed: usize, given: usize) -> Result<(), Error> {
     }
 }
 
-/// Gives each handle the number of its resource.
-fn number_resources(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
-    for_each_operator(model, &mut |_, numbers, operator| {
-        if code(model, operator)? == Code::VAR_HANDLE
-            && let Some(tensor) = operator
-                .outputs()?
-                .get(0)
-                .and_then(|t| u32::try_from(t).ok())
-        {
-            let (number, _) = resource_number(model, operator)?;
-            let index = numbers.tensor.saturating_add(tensor);
-            if index < run.tensors {
-                run.words.set(index as usize, Place::resource(number).0);
-            }
-        }
-        Ok(())
-    })
-}
-
 /// A record for each tensor in the head; its number goes into the tensor's word.
 fn tensors(
     run: &Run<'_>,
@@ -316,56 +190,50 @@ fn tensors(
     plan: Option<Vector<'_, i32>>,
 ) -> Result<(), Error> {
     let model = &run.model;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (tensor, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if run.tensor_word(this) != Place::NONE.0 || tensor.is_variable()? {
-                continue;
-            }
-            if let Some(data) = constant(model, &tensor) {
-                let element = Type(tensor.element_type()?).bytes().unwrap_or(1).min(4);
-                if !data.as_ptr().addr().is_multiple_of(element.max(1)) {
-                    return Err(Error::ConstantAlignment { tensor: this });
-                }
-                continue;
-            }
-            let bytes = byte_len(&tensor, this)?;
-            if bytes == 0 {
-                continue;
-            }
-            let offset = plan
-                .and_then(|plan| plan.get(this as usize))
-                .unwrap_or(ONLINE);
-            let fixed = match u32::try_from(offset) {
-                Err(_) => UNPLACED,
-                Ok(fixed) => {
-                    let element = Type(tensor.element_type()?).bytes().unwrap_or(1).max(1);
-                    if !(fixed as usize).is_multiple_of(element)
-                        || Place::head(fixed as usize).is_none()
-                    {
-                        return Err(Error::PlanOffset {
-                            tensor: this,
-                            offset,
-                        });
-                    }
-                    fixed
-                }
-            };
-            // Where there is no room for it, the record is counted, and lost.
-            let record = records.push(bytes, fixed)?;
-            run.words.set(this as usize, record);
+    for_each_tensor(model, &mut |this, tensor| {
+        if run.tensor_word(this) != Place::NONE.0 || tensor.is_variable()? {
+            return Ok(());
         }
-    }
+        let element = Type(tensor.element_type()?).bytes().unwrap_or(1).max(1);
+        if let Some(data) = constant(model, tensor) {
+            return match data.as_ptr().addr().is_multiple_of(element.min(4)) {
+                true => Ok(()),
+                false => Err(Error::ConstantAlignment { tensor: this }),
+            };
+        }
+        let bytes = byte_len(tensor, this)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let offset = plan
+            .and_then(|plan| plan.get(this as usize))
+            .unwrap_or(ONLINE);
+        let fixed = match u32::try_from(offset) {
+            Err(_) => UNPLACED,
+            Ok(fixed) => {
+                if !(fixed as usize).is_multiple_of(element)
+                    || Place::head(fixed as usize).is_none()
+                {
+                    return Err(Error::PlanOffset {
+                        tensor: this,
+                        offset,
+                    });
+                }
+                fixed
+            }
+        };
+        // Where there is no room for it, the record is counted, and lost.
+        let record = records.push(bytes, fixed)?;
+        run.words.set(this as usize, record);
+        Ok(())
+    })?;
     Ok(())
 }
 
 /// A record for each operator with scratch memory; its number goes into the operator's word.
 fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
     for_each_node(run, &mut |node| {
-        let kernel = run.kernel_or_error(node)?;
-        let Some(bytes) = kernel.scratch else {
+        let Some(bytes) = run.kernel(node).and_then(|kernel| kernel.scratch) else {
             return Ok(());
         };
         let bytes = bytes(node).map_err(|fault| Error::Operator {
@@ -387,22 +255,10 @@ pub(crate) fn for_each_node<'a>(
     with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut first = Numbers::default();
-    for (index, subgraph) in run.model.subgraphs()?.into_iter().enumerate() {
-        let subgraph = subgraph?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator = operator?;
-            with(&Node {
-                run,
-                subgraph: index as u32,
-                index: k as u32,
-                operator,
-                inputs: operator.inputs()?,
-                outputs: operator.outputs()?,
-                tensors: subgraph.tensors()?,
-                first_tensor: first.tensor,
-                number: first.operator.saturating_add(k as u32),
-            })?;
-        }
+    let subgraphs = run.model.subgraphs()?;
+    for index in 0..subgraphs.len() {
+        let subgraph = subgraphs.get(index)?;
+        run.for_each_node_of(index as u32, &subgraph, first, with)?;
         first.skip(&subgraph)?;
     }
     Ok(())
@@ -440,8 +296,8 @@ impl Visitor for Spans<'_, '_> {
         Ok(())
     }
 
-    fn operator(&mut self, at: &Visit, first: u16, last: u16) -> Result<(), Error> {
-        let word = self.run.operator_word(at.numbers.operator);
+    fn operator(&mut self, operator: u32, first: u16, last: u16) -> Result<(), Error> {
+        let word = self.run.operator_word(operator);
         if let Some(index) = self.record(word) {
             let (before, _) = self.records.span(index);
             let first = if before == 0 { first + 1 } else { before };
@@ -454,78 +310,45 @@ impl Visitor for Spans<'_, '_> {
 
 /// Places variables and values of resources in the tail.
 fn place_state(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
     let mut next = rounded(run.words.len().saturating_mul(4))?;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (tensor, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if tensor.is_variable()? {
-                let place = Place::tail(next).ok_or(Error::TooLarge)?;
-                run.words.set(this as usize, place.0);
-                next = add(next, rounded(byte_len(&tensor, this)?)?)?;
-            }
+    for_each_tensor(&run.model, &mut |this, tensor| {
+        if tensor.is_variable()? {
+            let place = Place::tail(next).ok_or(Error::TooLarge)?;
+            run.words.set(this as usize, place.0);
+            next = add(next, rounded(byte_len(tensor, this)?)?)?;
         }
-    }
-    let first = run.tensors.saturating_add(run.operators) as usize;
-    let mut number = 0;
-    for_each_resource(model, &mut |_, bytes| {
-        let place = Place::tail(next).ok_or(Error::TooLarge)?;
-        run.words.set(first + number * 2, place.0);
-        run.words.set(first + number * 2 + 1, bytes as u32);
-        number += 1;
-        next = add(next, rounded(bytes)?)?;
         Ok(())
     })?;
+    if let Some(resources) = resources(run.kernels) {
+        next = (resources.place)(run, next)?;
+    }
     too_small(next, run.tail.len())
 }
 
 /// Variables and resources as they are before the first inference: the byte that stands for zero, as in TFLM.
 pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
-    let mut id = 0u32;
-    for subgraph in model.subgraphs()? {
-        for tensor in subgraph?.tensors()? {
-            let (table, this) = (tensor?, id);
-            id = id.saturating_add(1);
-            if !table.is_variable()? {
-                continue;
-            }
-            let tensor = Tensor::new(run, table, this, Operand::Input(0))
-                .map_err(|_| Error::TensorSize { tensor: this })?;
-            let value = match tensor.element_type() {
-                Type::INT8 => tensor.zero_point() as u8,
-                _ => 0,
-            };
-            if let Ok(bytes) = tensor.bytes_mut() {
-                bytes.fill(value);
-            }
+    for_each_tensor(&run.model, &mut |this, table| {
+        if !table.is_variable()? {
+            return Ok(());
         }
-    }
-    for_each_operator(model, &mut |subgraph, numbers, operator| {
-        match code(model, operator)? {
-            Code::CALL_ONCE => run.set_operator_word(numbers.operator, Place::NONE.0),
-            Code::ASSIGN_VARIABLE => {
-                let inputs = operator.inputs()?;
-                let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
-                    return Ok(());
-                };
-                let (Ok(to), Ok(from)) = (u32::try_from(to), u32::try_from(from)) else {
-                    return Ok(());
-                };
-                let place = Place(run.tensor_word(numbers.tensor.saturating_add(to)));
-                let table = subgraph.tensors()?.get(from as usize)?;
-                let id = numbers.tensor.saturating_add(from);
-                let Ok(tensor) = Tensor::new(run, table, id, Operand::Input(1)) else {
-                    return Ok(());
-                };
-                if let Some(value) = place.as_resource().and_then(|number| run.resource(number)) {
-                    value.fill(tensor.zero_point() as u8);
-                }
-            }
-            _ => {}
+        let tensor = Tensor::new(run, *table, this, Operand::Input(0))
+            .map_err(|_| Error::TensorSize { tensor: this })?;
+        let value = match tensor.element_type() {
+            Type::INT8 => tensor.zero_point() as u8,
+            _ => 0,
+        };
+        if let Ok(bytes) = tensor.bytes_mut() {
+            bytes.fill(value);
         }
         Ok(())
-    })
+    })?;
+    for operator in 0..run.operators {
+        if run.operator_word(operator) == Place::DONE.0 {
+            run.set_operator_word(operator, Place::NONE.0);
+        }
+    }
+    match resources(run.kernels) {
+        Some(resources) => (resources.reset)(run),
+        None => Ok(()),
+    }
 }

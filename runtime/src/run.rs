@@ -20,6 +20,8 @@ pub(crate) struct Place(pub(crate) u32);
 impl Place {
     /// Nowhere: a constant, or a tensor that nothing uses.
     pub(crate) const NONE: Place = Place(u32::MAX);
+    /// In the word of an operator: it has run, and does not run again.
+    pub(crate) const DONE: Place = Place(u32::MAX - 1);
     /// From here on, offsets are in the tail.
     const TAIL: u32 = 1 << 30;
     /// From here on, numbers of resources.
@@ -39,6 +41,11 @@ impl Place {
 
     pub(crate) fn as_head(self) -> Option<usize> {
         (self.0 < Self::TAIL).then_some(self.0 as usize)
+    }
+
+    pub(crate) fn as_tail(self) -> Option<usize> {
+        let offset = self.0.checked_sub(Self::TAIL)?;
+        (offset < Self::TAIL).then_some(offset as usize)
     }
 
     pub(crate) fn as_resource(self) -> Option<u32> {
@@ -134,47 +141,42 @@ impl<'a> Run<'a> {
 
     /// The kernel of a node's operator.
     pub(crate) fn kernel(&self, node: &Node<'a>) -> Option<&'a Kernel> {
-        let codes = self.model.operator_codes().ok()?;
-        let code = codes
-            .get(node.operator.opcode_index().ok()? as usize)
-            .ok()?;
-        let number = Code(code.builtin_code().ok()?);
-        let custom = match number {
-            Code::CUSTOM => code.custom_code().ok()??.as_bytes(),
-            _ => &[],
-        };
-        let kernels = self.kernels.iter();
-        kernels
-            .rev()
-            .find(|k| k.code == number && k.custom.as_bytes() == custom)
+        self.kernel_or_error(node).ok()
     }
 
     /// As [`kernel`](Self::kernel), or the error that there is none.
+    #[inline(never)]
     pub(crate) fn kernel_or_error(&self, node: &Node<'a>) -> Result<&'a Kernel, Error> {
-        if let Some(kernel) = self.kernel(node) {
-            return Ok(kernel);
-        }
         let codes = self.model.operator_codes()?;
         let code = codes.get(node.operator.opcode_index()? as usize)?;
-        Err(Error::NoKernel {
+        let number = Code(code.builtin_code()?);
+        let custom = match number {
+            Code::CUSTOM => code.custom_code()?.map(|name| name.as_bytes()),
+            _ => Some(&[][..]),
+        };
+        let mut kernels = self.kernels.iter().rev();
+        let found = kernels.find(|k| k.code == number && Some(k.custom.as_bytes()) == custom);
+        found.ok_or(Error::NoKernel {
             subgraph: node.subgraph,
             operator: node.index,
-            code: code.builtin_code()?,
+            code: number.0,
         })
     }
 
-    /// Runs the operators of a subgraph.
-    pub(crate) fn subgraph(&'a self, index: u32) -> Result<(), Error> {
-        let mut numbers = Numbers::default();
-        let subgraphs = self.model.subgraphs()?;
-        for before in 0..index {
-            numbers.skip(&subgraphs.get(before as usize)?)?;
-        }
-        let subgraph = subgraphs.get(index as usize)?;
+    /// Calls `with` for the operators of a subgraph, whose first tensor and operator have the positions `first`.
+    #[inline(never)]
+    pub(crate) fn for_each_node_of(
+        &'a self,
+        index: u32,
+        subgraph: &view::SubGraph<'a>,
+        first: Numbers,
+        with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let tensors = subgraph.tensors()?;
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator = operator?;
-            let node = Node {
+        let operators = subgraph.operators()?;
+        for k in 0..operators.len() {
+            let operator = operators.get(k)?;
+            with(&Node {
                 run: self,
                 subgraph: index,
                 index: k as u32,
@@ -182,12 +184,25 @@ impl<'a> Run<'a> {
                 inputs: operator.inputs()?,
                 outputs: operator.outputs()?,
                 tensors,
-                first_tensor: numbers.tensor,
-                number: numbers.operator.saturating_add(k as u32),
-            };
-            self.operator(&node)?;
+                first_tensor: first.tensor,
+                number: first.operator.saturating_add(k as u32),
+            })?;
         }
         Ok(())
+    }
+
+    /// Runs the model's first subgraph, if it has one.
+    pub(crate) fn main(&'a self) -> Result<(), Error> {
+        match self.model.subgraphs()?.is_empty() {
+            true => Ok(()),
+            false => self.subgraph(0),
+        }
+    }
+
+    /// Runs the operators of a subgraph.
+    pub(crate) fn subgraph(&'a self, index: u32) -> Result<(), Error> {
+        let (subgraph, first) = Numbers::of(&self.model, index)?;
+        self.for_each_node_of(index, &subgraph, first, &mut |node| self.operator(node))
     }
 
     fn operator(&'a self, node: &Node<'a>) -> Result<(), Error> {
@@ -227,6 +242,20 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// A subgraph, and the positions of what is first in it.
+    #[inline(never)]
+    pub(crate) fn of<'a>(
+        model: &view::Model<'a>,
+        index: u32,
+    ) -> Result<(view::SubGraph<'a>, Self), view::Error> {
+        let mut numbers = Numbers::default();
+        let subgraphs = model.subgraphs()?;
+        for before in 0..index {
+            numbers.skip(&subgraphs.get(before as usize)?)?;
+        }
+        Ok((subgraphs.get(index as usize)?, numbers))
+    }
+
     /// Moves behind a subgraph.
     pub(crate) fn skip(&mut self, subgraph: &view::SubGraph<'_>) -> Result<(), view::Error> {
         self.tensor = self.tensor.saturating_add(subgraph.tensors()?.len() as u32);
@@ -255,12 +284,7 @@ impl<'a> Node<'a> {
         input: bool,
         index: usize,
     ) -> Result<Tensor<'a>, Fault> {
-        let subgraphs = self.run.model.subgraphs()?;
-        let mut numbers = Numbers::default();
-        for before in 0..subgraph {
-            numbers.skip(&subgraphs.get(before as usize)?)?;
-        }
-        let subgraph = subgraphs.get(subgraph as usize)?;
+        let (subgraph, numbers) = Numbers::of(&self.run.model, subgraph)?;
         let list = if input {
             subgraph.inputs()?
         } else {

@@ -5,14 +5,15 @@ use core::fmt;
 
 use arenaplan_schema::view;
 
-use crate::error::{Error, Operand};
+use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory::{Element, View, ViewMut};
-use crate::node::{Shape, Tensor};
-use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
+use crate::node::Shape;
+use crate::prepare::{ALIGNMENT, Sizes, byte_len, prepare, reset};
 use crate::recording::Recording;
-use crate::run::{Observer, Place, Run};
+use crate::run::{Observer, Place, Run, constant};
 use crate::types::Type;
+use crate::walk::position;
 
 /// A type of Rust that stands for elements of a tensor.
 pub trait Value: Element {
@@ -65,12 +66,12 @@ impl fmt::Debug for Session<'_, '_> {
     }
 }
 
-/// Bytes of the tail of a model's session, a multiple of 16.
+/// Bytes of the tail of a model's session with `kernels`, a multiple of 16.
 ///
 /// # Errors
 /// If the file is damaged, or too large for a device.
-pub fn tail_bytes(model: &[u8]) -> Result<usize, Error> {
-    Sizes::of(&view::Model::new(model)?)?.tail()
+pub fn tail_bytes(model: &[u8], kernels: &[Kernel]) -> Result<usize, Error> {
+    Sizes::of(&view::Model::new(model)?, kernels)?.tail()
 }
 
 impl<'m, 't> Session<'m, 't> {
@@ -87,14 +88,24 @@ impl<'m, 't> Session<'m, 't> {
         head: &mut [u8],
         tail: &'t mut [u8],
     ) -> Result<Self, Error> {
-        if !aligned(model) {
+        let model = view::Model::new(model)?;
+        let sizes = Sizes::of(&model, kernels)?;
+        Self::with_sizes(model, sizes, kernels, head, tail)
+    }
+
+    fn with_sizes(
+        model: view::Model<'m>,
+        sizes: Sizes,
+        kernels: &'m [Kernel],
+        head: &mut [u8],
+        tail: &'t mut [u8],
+    ) -> Result<Self, Error> {
+        if !aligned(model.as_bytes()) {
             return Err(Error::ModelAlignment);
         }
         if !aligned(head) || !aligned(tail) {
             return Err(Error::ArenaAlignment);
         }
-        let model = view::Model::new(model)?;
-        let sizes = Sizes::of(&model)?;
         let needed = sizes.tail()?;
         let given = tail.len();
         let tail = match tail.get_mut(..needed) {
@@ -150,11 +161,7 @@ impl<'m, 't> Session<'m, 't> {
     /// # Errors
     /// If a kernel cannot run an operator.
     pub fn invoke(&mut self, head: &mut [u8]) -> Result<(), Error> {
-        let run = self.run(head, None)?;
-        match run.model.subgraphs()?.is_empty() {
-            true => Ok(()),
-            false => run.subgraph(0),
-        }
+        self.run(head, None)?.main()
     }
 
     /// As [`invoke`](Self::invoke), and shows the memory to `observer` around each operator.
@@ -166,11 +173,7 @@ impl<'m, 't> Session<'m, 't> {
         head: &mut [u8],
         observer: &dyn Observer,
     ) -> Result<(), Error> {
-        let run = self.run(head, Some(observer))?;
-        match run.model.subgraphs()?.is_empty() {
-            true => Ok(()),
-            false => run.subgraph(0),
-        }
+        self.run(head, Some(observer))?.main()
     }
 
     /// Sets variables and resources to what they were before the first inference.
@@ -246,29 +249,21 @@ impl<'m, 't> Session<'m, 't> {
     }
 
     fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
-        let subgraph = self.model.subgraphs()?.get(0)?;
-        Ok(match inputs {
-            true => subgraph.inputs()?,
-            false => subgraph.outputs()?,
-        })
+        list(self.model.subgraphs()?.get(0)?, inputs)
     }
 
     fn table(&self, inputs: bool, index: usize) -> Result<(u32, view::Tensor<'m>), Error> {
-        let list = self.list(inputs)?;
+        let subgraph = self.model.subgraphs()?.get(0)?;
+        let list = list(subgraph, inputs)?;
         let Some(tensor) = list.get(index) else {
             return Err(Error::NoSuchTensor {
                 index,
                 len: list.len(),
             });
         };
-        let tensors = self.model.subgraphs()?.get(0)?.tensors()?;
-        match usize::try_from(tensor) {
-            Ok(at) if at < tensors.len() => Ok((at as u32, tensors.get(at)?)),
-            _ => Err(Error::Index {
-                index: tensor,
-                len: tensors.len(),
-            }),
-        }
+        let tensors = subgraph.tensors()?;
+        let id = position(0, tensors.len(), tensor)?;
+        Ok((id, tensors.get(id as usize)?))
     }
 
     fn info(&self, inputs: bool, index: usize) -> Result<Info<'m>, Error> {
@@ -291,44 +286,38 @@ impl<'m, 't> Session<'m, 't> {
         stands_for: fn(Type) -> bool,
     ) -> Result<At, Error> {
         let (id, table) = self.table(inputs, index)?;
+        let found = Type(table.element_type()?);
+        if !stands_for(found) {
+            return Err(Error::ElementType { found });
+        }
+        let bytes = byte_len(&table, id)?;
+        let at = |memory, start| At {
+            memory,
+            tensor: id,
+            start,
+            bytes,
+        };
+        // Without elements, it is nowhere.
+        if bytes == 0 {
+            return Ok(at(Memory::Head, 0));
+        }
         let model = self.model.as_bytes();
         let run = self.run(head, None)?;
-        let tensor = Tensor::new(&run, table, id, Operand::Input(0));
-        let size = Error::TensorSize { tensor: id };
-        let tensor = tensor.map_err(|_| size)?;
-        if !stands_for(tensor.element_type()) {
-            return Err(Error::ElementType {
-                found: tensor.element_type(),
-            });
+        let place = Place(run.tensor_word(id));
+        let (found, len) = if let Some(data) = constant(&run.model, &table) {
+            let start = data.as_ptr().addr().wrapping_sub(model.as_ptr().addr());
+            (at(Memory::Model, start), start.saturating_add(data.len()))
+        } else if let Some(start) = place.as_head() {
+            (at(Memory::Head, start), run.head.len())
+        } else if let Some(start) = place.as_tail() {
+            (at(Memory::Tail, start), run.tail.len())
+        } else {
+            return Err(Error::TensorSize { tensor: id });
+        };
+        match found.start.checked_add(bytes) {
+            Some(end) if end <= len => Ok(found),
+            _ => Err(Error::TensorSize { tensor: id }),
         }
-        let elements = tensor.bytes().map_err(|_| size)?;
-        let (address, bytes) = (elements.address(), elements.len());
-        let memories = [
-            (Memory::Head, run.head.view()),
-            (Memory::Tail, run.tail.view()),
-            (Memory::Model, View::of(model)),
-        ];
-        for (memory, bytes_of) in memories {
-            if let Some(start) = address.checked_sub(bytes_of.address())
-                && start
-                    .checked_add(bytes)
-                    .is_some_and(|end| end <= bytes_of.len())
-            {
-                return Ok(At {
-                    memory,
-                    tensor: id,
-                    start,
-                    bytes,
-                });
-            }
-        }
-        // Without elements, it is nowhere.
-        Ok(At {
-            memory: Memory::Head,
-            tensor: id,
-            start: 0,
-            bytes: 0,
-        })
     }
 
     pub(crate) fn run<'r>(
@@ -369,6 +358,14 @@ impl<'m, 't> Session<'m, 't> {
             depth: Cell::new(0),
         })
     }
+}
+
+/// The subgraph's inputs, or its outputs.
+fn list(subgraph: view::SubGraph<'_>, inputs: bool) -> Result<view::Vector<'_, i32>, Error> {
+    Ok(match inputs {
+        true => subgraph.inputs()?,
+        false => subgraph.outputs()?,
+    })
 }
 
 /// The memory that a tensor is in.
@@ -427,7 +424,9 @@ impl<'m, 'a> Interpreter<'m, 'a> {
     /// # Errors
     /// If the file is damaged, the plan wrong, a kernel missing, or the arena too small.
     pub fn new(model: &'m [u8], kernels: &'m [Kernel], arena: &'a mut [u8]) -> Result<Self, Error> {
-        let tail = tail_bytes(model)?;
+        let model = view::Model::new(model)?;
+        let sizes = Sizes::of(&model, kernels)?;
+        let tail = sizes.tail()?;
         let given = arena.len();
         let split = given
             .checked_sub(tail)
@@ -440,7 +439,7 @@ impl<'m, 'a> Interpreter<'m, 'a> {
             });
         };
         let room = head.len();
-        let session = Session::new(model, kernels, head, tail_part);
+        let session = Session::with_sizes(model, sizes, kernels, head, tail_part);
         match session {
             Ok(session) => Ok(Self { session, head }),
             // In terms of the whole arena.

@@ -8,7 +8,8 @@ use arenaplan_schema::view::{Model, Operator, SubGraph};
 
 use crate::error::Error;
 use crate::kernel::Code;
-use crate::run::{MAX_DEPTH, Numbers};
+use crate::node::Node;
+use crate::run::{MAX_DEPTH, Numbers, Run};
 
 /// Learns when things are in use. Positions are those among tensors, and operators, of all subgraphs.
 pub(crate) trait Visitor {
@@ -16,92 +17,104 @@ pub(crate) trait Visitor {
     fn create(&mut self, tensor: u32, clock: u16) -> Result<(), Error>;
     /// A tensor is in use at `clock`.
     fn touch(&mut self, tensor: u32, clock: u16) -> Result<(), Error>;
-    /// An operator runs from `first` to `last`; its subgraph's first tensor has the position `first_tensor`.
-    fn operator(&mut self, at: &Visit, first: u16, last: u16) -> Result<(), Error>;
+    /// An operator runs from `first` to `last`.
+    fn operator(&mut self, operator: u32, first: u16, last: u16) -> Result<(), Error>;
 }
 
-/// An operator that the clock meets.
-pub(crate) struct Visit {
-    pub(crate) numbers: Numbers,
-}
+/// Finds the subgraphs that an operator calls, in the order in which TFLM walks through them; kernels that call none have no
+/// such function, so that firmware without control flow does not link it.
+pub(crate) type Calls = fn(&Model<'_>, &Operator<'_>, &mut [Option<u32>; 2]) -> Result<(), Error>;
 
-/// Walks through the model from its first subgraph.
-pub(crate) fn walk(model: &Model<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
-    if model.subgraphs()?.is_empty() {
+/// Walks through the model from its first subgraph. All of its operators have a kernel.
+pub(crate) fn walk<'a>(run: &'a Run<'a>, visitor: &mut dyn Visitor) -> Result<(), Error> {
+    if run.model.subgraphs()?.is_empty() {
         return Ok(());
     }
     let mut walk = Walk {
-        model,
+        run,
+        calls: run.kernels.iter().find_map(|kernel| kernel.calls),
         clock: 0,
-        running: [u32::MAX; MAX_DEPTH as usize],
     };
-    walk.subgraph(0, 0, visitor)
+    walk.subgraph(0, None, visitor)
 }
 
-struct Walk<'w, 'a> {
-    model: &'w Model<'a>,
+struct Walk<'a> {
+    run: &'a Run<'a>,
+    calls: Option<Calls>,
     clock: u16,
-    /// Subgraphs that wait for the one at hand, by depth.
-    running: [u32; MAX_DEPTH as usize],
 }
 
-impl Walk<'_, '_> {
-    fn subgraph(&mut self, index: u32, depth: u8, visitor: &mut dyn Visitor) -> Result<(), Error> {
-        match self.running.get_mut(usize::from(depth)) {
-            Some(running) => *running = index,
-            None => return Err(Error::TooLarge),
+/// A subgraph that is being walked through, and the one that called it.
+#[derive(Clone, Copy)]
+struct Running<'c> {
+    subgraph: u32,
+    depth: u8,
+    caller: Option<&'c Running<'c>>,
+}
+
+impl Running<'_> {
+    fn contains(&self, subgraph: u32) -> bool {
+        self.subgraph == subgraph || self.caller.is_some_and(|caller| caller.contains(subgraph))
+    }
+}
+
+impl Walk<'_> {
+    fn subgraph(
+        &mut self,
+        index: u32,
+        caller: Option<&Running<'_>>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let depth = caller.map_or(0, |caller| caller.depth + 1);
+        if depth >= MAX_DEPTH {
+            return Err(Error::TooLarge);
         }
-        let subgraphs = self.model.subgraphs()?;
-        let mut numbers = Numbers::default();
-        for before in 0..index {
-            numbers.skip(&subgraphs.get(before as usize)?)?;
-        }
-        let subgraph = subgraphs.get(index as usize)?;
-        self.ends(&subgraph, numbers, true, visitor)?;
-        let tensors = subgraph.tensors()?.len();
-        let id = |tensor: i32| -> Result<u32, Error> {
-            match usize::try_from(tensor) {
-                Ok(at) if at < tensors => Ok(numbers.tensor + at as u32),
-                _ => Err(Error::Index {
-                    index: tensor,
-                    len: tensors,
-                }),
-            }
+        let running = Running {
+            subgraph: index,
+            depth,
+            caller,
         };
-        for (k, operator) in subgraph.operators()?.into_iter().enumerate() {
-            let operator = operator?;
-            self.tick()?;
-            let first = self.clock;
-            for tensor in operator.outputs()? {
-                visitor.create(id(tensor)?, first)?;
-            }
+        let run = self.run;
+        let (subgraph, first) = Numbers::of(&run.model, index)?;
+        self.ends(&subgraph, first, true, visitor)?;
+        run.for_each_node_of(index, &subgraph, first, &mut |node| {
+            self.operator(node, &running, visitor)
+        })?;
+        self.ends(&subgraph, first, false, visitor)
+    }
+
+    fn operator(
+        &mut self,
+        node: &Node<'_>,
+        running: &Running<'_>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let (numbers, tensors) = (node.first_tensor, node.tensors.len());
+        self.tick()?;
+        let first = self.clock;
+        for tensor in node.outputs {
+            visitor.create(position(numbers, tensors, tensor)?, first)?;
+        }
+        if let Some(called) = self.calls {
             let mut calls = [None; 2];
-            called(self.model, &operator, &mut calls)?;
+            called(&self.run.model, &node.operator, &mut calls)?;
             for called in calls.into_iter().flatten() {
                 self.tick()?;
-                let waiting = self.running.get(..=usize::from(depth)).unwrap_or_default();
-                if waiting.contains(&called) {
+                if running.contains(called) {
                     return Err(Error::Recursion { subgraph: called });
                 }
-                self.subgraph(called, depth + 1, visitor)?;
+                self.subgraph(called, Some(running), visitor)?;
             }
-            for tensor in operator.inputs()? {
-                if tensor != -1 {
-                    visitor.touch(id(tensor)?, self.clock)?;
-                }
-            }
-            for tensor in operator.outputs()? {
-                visitor.touch(id(tensor)?, self.clock)?;
-            }
-            let at = Visit {
-                numbers: Numbers {
-                    operator: numbers.operator.saturating_add(k as u32),
-                    ..numbers
-                },
-            };
-            visitor.operator(&at, first, self.clock)?;
         }
-        self.ends(&subgraph, numbers, false, visitor)
+        for tensor in node.inputs {
+            if tensor != -1 {
+                visitor.touch(position(numbers, tensors, tensor)?, self.clock)?;
+            }
+        }
+        for tensor in node.outputs {
+            visitor.touch(position(numbers, tensors, tensor)?, self.clock)?;
+        }
+        visitor.operator(node.number, first, self.clock)
     }
 
     /// The subgraph's inputs, or its outputs.
@@ -118,11 +131,9 @@ impl Walk<'_, '_> {
         };
         let len = subgraph.tensors()?.len();
         for tensor in list {
-            let Some(at) = usize::try_from(tensor).ok().filter(|&at| at < len) else {
-                return Err(Error::Index { index: tensor, len });
-            };
-            visitor.create(numbers.tensor + at as u32, self.clock)?;
-            visitor.touch(numbers.tensor + at as u32, self.clock)?;
+            let id = position(numbers.tensor, len, tensor)?;
+            visitor.create(id, self.clock)?;
+            visitor.touch(id, self.clock)?;
         }
         Ok(())
     }
@@ -130,6 +141,15 @@ impl Walk<'_, '_> {
     fn tick(&mut self) -> Result<(), Error> {
         self.clock = self.clock.checked_add(1).ok_or(Error::TooLarge)?;
         Ok(())
+    }
+}
+
+/// The position in the plan of a tensor of a subgraph with `len` of them.
+#[inline(never)]
+pub(crate) fn position(first: u32, len: usize, tensor: i32) -> Result<u32, Error> {
+    match usize::try_from(tensor) {
+        Ok(at) if at < len => Ok(first.saturating_add(at as u32)),
+        _ => Err(Error::Index { index: tensor, len }),
     }
 }
 

@@ -24,7 +24,7 @@ fn models(folders: &[&str]) -> Vec<(String, Planned, Outcome)> {
     let mut found = Vec::new();
     for path in paths {
         let file = std::fs::read(&path).unwrap();
-        let Ok(()) = arenaplan_runtime::tail_bytes(&file).map(|_| ()) else {
+        let Ok(()) = arenaplan_runtime::tail_bytes(&file, ops::ALL).map(|_| ()) else {
             continue;
         };
         let planned = Planned::new(&file);

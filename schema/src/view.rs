@@ -230,18 +230,21 @@ impl<'a> Model<'a> {
     /// model; others if the file is damaged. Whether offsets fit the arena, are aligned and keep
     /// live tensors apart is not looked at.
     pub fn offline_plan(&self) -> Result<Option<OfflinePlan<'a>>, Error> {
+        self.offline_plan_of(self.tensor_count()?)
+    }
+
+    /// As [`offline_plan`](Self::offline_plan), for who knows how many tensors all subgraphs have.
+    ///
+    /// # Errors
+    /// As those of [`offline_plan`](Self::offline_plan).
+    pub fn offline_plan_of(&self, tensors: usize) -> Result<Option<OfflinePlan<'a>>, Error> {
         let mut plan = None;
-        let mut tensors = None;
-        for entry in self.metadata()? {
-            let entry = entry?;
-            if entry.name()?.is_none_or(|text| text != *PLAN_NAME) {
-                continue;
+        let entries = self.metadata()?;
+        for index in 0..entries.len() {
+            let entry = entries.get(index)?;
+            if entry.name()?.is_some_and(|text| text == *PLAN_NAME) {
+                plan = Some(self.plan_of(&entry, tensors)?);
             }
-            let tensors = match tensors {
-                Some(count) => count,
-                None => *tensors.insert(self.tensor_count()?),
-            };
-            plan = Some(self.plan_of(entry, tensors)?);
         }
         // Offsets are looked at once, so that work stays within the file's size however many
         // entries share a plan.
@@ -267,7 +270,7 @@ impl<'a> Model<'a> {
         Ok(count)
     }
 
-    fn plan_of(&self, entry: Metadata<'a>, tensors: usize) -> Result<OfflinePlan<'a>, Error> {
+    fn plan_of(&self, entry: &Metadata<'a>, tensors: usize) -> Result<OfflinePlan<'a>, Error> {
         let buffer = entry.buffer()?;
         let buffers = self.buffers()?;
         if buffer as usize >= buffers.len() {
@@ -279,15 +282,11 @@ impl<'a> Model<'a> {
         let Some(data) = buffers.get(buffer as usize)?.data()? else {
             return Err(Error::PlanWithoutData { buffer });
         };
-        let words = Vector::<u32>::new(data);
-        let (Some(version), Some(subgraphs), Some(stated), Some(rest)) = (
-            words.get(0),
-            words.get(1),
-            words.get(2),
-            data.get(PLAN_HEADER_WORDS * 4..),
-        ) else {
+        let Some((header, rest)) = data.split_first_chunk::<{ PLAN_HEADER_WORDS * 4 }>() else {
             return Err(Error::PlanHeader { bytes: data.len() });
         };
+        let word = |index| Vector::<u32>::new(header).get(index).unwrap_or(0);
+        let (version, subgraphs, stated) = (word(0), word(1), word(2));
         let Some(offsets) = (stated as usize)
             .checked_mul(4)
             .and_then(|bytes| rest.get(..bytes))

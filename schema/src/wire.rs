@@ -258,12 +258,20 @@ impl<'a> Table<'a> {
 
     /// The vector of tables in field `slot`; empty where it is absent.
     pub(crate) fn tables<T: FromTable<'a>>(&self, slot: u16) -> Result<Tables<'a, T>, Error> {
-        let (start, data) = self.elements(slot, 4)?.unwrap_or((0, &[]));
+        let list = self.list(slot)?;
         Ok(Tables {
+            list,
+            of: PhantomData,
+        })
+    }
+
+    #[inline(never)]
+    fn list(&self, slot: u16) -> Result<List<'a>, Error> {
+        let (start, data) = self.elements(slot, 4)?.unwrap_or((0, &[]));
+        Ok(List {
             bytes: self.bytes,
             start,
             len: data.len() / 4,
-            of: PhantomData,
         })
     }
 }
@@ -473,40 +481,21 @@ pub(crate) use table_view;
 /// A vector of tables, read one by one from the file.
 #[derive(Clone, Copy)]
 pub struct Tables<'a, T> {
+    list: List<'a>,
+    of: PhantomData<T>,
+}
+
+/// A vector of tables of any kind, so that all kinds share the code.
+#[derive(Clone, Copy, Debug)]
+struct List<'a> {
     bytes: &'a [u8],
     /// Where the first reference is; all `len` of them have been found to be within `bytes`.
     start: usize,
     len: usize,
-    of: PhantomData<T>,
 }
 
-impl<'a, T: FromTable<'a>> Tables<'a, T> {
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Where the vector's first element is in the file; 0 if the vector is absent.
-    #[cfg(feature = "host")]
-    pub(crate) fn start(&self) -> usize {
-        self.start
-    }
-
-    /// The element `index`.
-    ///
-    /// # Errors
-    /// [`Error::Index`] from the vector's length on; others if the reference or the table
-    /// is not within the file.
-    pub fn get(&self, index: usize) -> Result<T, Error> {
-        self.table(index, T::KIND).map(T::from_table)
-    }
-
-    /// Not generic in what it reads, so that all kinds of table share this code.
+impl<'a> List<'a> {
+    #[inline(never)]
     fn table(&self, index: usize, kind: TableKind) -> Result<Table<'a>, Error> {
         if index >= self.len {
             return Err(Error::Index {
@@ -522,13 +511,40 @@ impl<'a, T: FromTable<'a>> Tables<'a, T> {
         };
         Table::at(self.bytes, target(self.bytes, position, field)?, kind)
     }
+}
+
+impl<'a, T: FromTable<'a>> Tables<'a, T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.list.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.list.len == 0
+    }
+
+    /// Where the vector's first element is in the file; 0 if the vector is absent.
+    #[cfg(feature = "host")]
+    pub(crate) fn start(&self) -> usize {
+        self.list.start
+    }
+
+    /// The element `index`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] from the vector's length on; others if the reference or the table
+    /// is not within the file.
+    pub fn get(&self, index: usize) -> Result<T, Error> {
+        self.list.table(index, T::KIND).map(T::from_table)
+    }
 
     /// The elements in order, each read when it is asked for.
     pub fn iter(&self) -> TablesIter<'a, T> {
         TablesIter {
             tables: Tables {
+                list: self.list,
                 of: PhantomData,
-                ..*self
             },
             next: 0,
         }
@@ -549,7 +565,7 @@ impl<'a, T: FromTable<'a>> IntoIterator for Tables<'a, T> {
 
 impl<T> fmt::Debug for Tables<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tables at byte {}", self.len, self.start)
+        write!(f, "{} tables at byte {}", self.list.len, self.list.start)
     }
 }
 
@@ -563,9 +579,10 @@ pub struct TablesIter<'a, T> {
 impl<'a, T: FromTable<'a>> Iterator for TablesIter<'a, T> {
     type Item = Result<T, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let index = self.next;
-        if index >= self.tables.len {
+        if index >= self.tables.list.len {
             return None;
         }
         self.next = index.saturating_add(1);
@@ -573,7 +590,7 @@ impl<'a, T: FromTable<'a>> Iterator for TablesIter<'a, T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.tables.len.saturating_sub(self.next);
+        let left = self.tables.list.len.saturating_sub(self.next);
         (left, Some(left))
     }
 }

@@ -8,6 +8,12 @@ pub use riscv_rt::entry;
 #[cfg(target_arch = "arm")]
 use core::ptr::{read_volatile, write_volatile};
 
+/// The interrupts of the device, of which none is used: one entry instead of the architecture's 240.
+#[cfg(target_arch = "arm")]
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+pub static __INTERRUPTS: [u32; 1] = [0];
+
 /// The counter of the FPGA's input and output block, which runs with the clock of the system: 25 MHz or 20 MHz.
 #[cfg(any(board = "mps2-an385", board = "mps2-an386"))]
 const FPGAIO: (usize, u64) = (0x4002_8000, 25_000_000);

@@ -136,7 +136,7 @@ fn constant<'a>(node: &Node<'a>, input: usize) -> Option<Constant<'a>> {
 
 pub(super) fn concatenation(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
     let axis = node.options().ok()?.i32(0, 0).ok()?;
-    let whole = pair.to.shape();
+    let whole = pair.to;
     let dim = |k, axis| Some(node.input(k).ok()?.shape().dim(axis));
     let blocks = Blocks::of(whole, axis, pair.to_size, node.inputs(), pair.input, dim)?;
     blocks.joined(pair)
@@ -144,7 +144,7 @@ pub(super) fn concatenation(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Op
 
 pub(super) fn pack(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
     let axis = node.options().ok()?.i32(1, 0).ok()?;
-    let (whole, count) = (pair.to.shape(), node.inputs());
+    let (whole, count) = (pair.to, node.inputs());
     let blocks = Blocks::of(whole, axis, pair.to_size, count, pair.input, |_, _| Some(1))?;
     blocks.joined(pair)
 }
@@ -157,7 +157,7 @@ pub(super) fn split(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Ove
         _ => return None,
     };
     let axis = constant(node, axis)?.get(0)?;
-    let whole = pair.from.shape();
+    let whole = pair.from;
     let dim = |k, axis| Some(node.output(k).ok()?.shape().dim(axis));
     let blocks = Blocks::of(
         whole,
@@ -172,7 +172,7 @@ pub(super) fn split(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Ove
 
 pub(super) fn unpack(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
     let axis = node.options().ok()?.i32(1, 0).ok()?;
-    let (whole, count) = (pair.from.shape(), node.outputs());
+    let (whole, count) = (pair.from, node.outputs());
     let blocks = Blocks::of(whole, axis, pair.from_size, count, pair.output, |_, _| {
         Some(1)
     })?;
@@ -240,7 +240,7 @@ impl Extent {
 
 pub(super) fn slice(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Option<Overlap> {
     let (begin, size) = (constant(node, 1)?, constant(node, 2)?);
-    let shape = pair.from.shape();
+    let shape = pair.from;
     let mut extent = Extent::new(pair.from_size);
     for axis in (0..shape.rank()).rev() {
         let (start, dim) = (begin.get(axis)?, shape.dim(axis));
@@ -262,7 +262,7 @@ pub(super) fn strided_slice(_: Contract, node: &Node<'_>, pair: &Pair<'_>) -> Op
         return None;
     }
     let (begin, end, strides) = (constant(node, 1)?, constant(node, 2)?, constant(node, 3)?);
-    let shape = pair.from.shape();
+    let shape = pair.from;
     let mut extent = Extent::new(pair.from_size);
     for axis in (0..shape.rank()).rev() {
         let has = |mask: i32| mask.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;

@@ -85,8 +85,8 @@ fn overlap(
     width: Along,
     pixels: usize,
 ) -> Option<Overlap> {
-    let [images, h, w, depth] = pair.from.shape().dims()?;
-    let [to_images, to_h, to_w, to_depth] = pair.to.shape().dims()?;
+    let [images, h, w, depth] = pair.from.dims()?;
+    let [to_images, to_h, to_w, to_depth] = pair.to.dims()?;
     if pair.input != 0 || images != to_images {
         return None;
     }

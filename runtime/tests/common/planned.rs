@@ -103,7 +103,7 @@ impl Planned {
         let head = slots * Self::slot_of(&bytes) + bytes.len() * 64 + 32768;
         let (inputs, outputs) = ends.unwrap();
         Self {
-            noise: Memory::noise(head + tail_bytes(&plain).unwrap_or(0), 7),
+            noise: Memory::noise(head + tail_bytes(&plain, ops::ALL).unwrap_or(0), 7),
             subgraphs: model.subgraphs().unwrap().len(),
             plain: Memory::copy_of(&plain),
             file: Memory::copy_of(&file),

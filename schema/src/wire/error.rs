@@ -3,8 +3,11 @@
 use core::fmt;
 
 /// A kind of table of the `.tflite` format, to say in an error what was being read.
+///
+/// A word, as all of an error and of a table view, so that they are copied in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u32)]
 pub enum TableKind {
     /// The root table.
     Model,
@@ -143,9 +146,11 @@ impl fmt::Display for Field {
 
 /// Why a model, or the memory plan in it, cannot be read.
 ///
-/// Positions are bytes from the start of the file. Small, since devices hand it on from each read.
+/// Positions are bytes from the start of the file. Small, since devices hand it on from each read, and of whole words, so
+/// that this takes few instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u32)]
 pub enum Error {
     /// The file has no `TFL3` at byte 4, so it is no `.tflite` model (or is shorter than 8 bytes).
     NotTflite {
