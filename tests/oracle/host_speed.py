@@ -56,30 +56,29 @@ def serve(path, inputs):
 class Side:
     """A process that times inferences of one model."""
 
-    def __init__(self, *command):
-        self.process = subprocess.Popen([str(c) for c in command], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL)
+    def __init__(self, name, *command):
+        self.name = name
+        self.process = subprocess.Popen([str(c) for c in command], bufsize=0, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def line(self):
         """What it says next; ValueError if it has ended."""
-        said = self.process.stdout.readline()
+        said = self.process.stdout.readline().decode()
         if not said:
-            raise ValueError(f"ends with {self.process.wait()}")
+            raise ValueError(f"{self.name} does not run it")
         return said.strip()
 
     def time(self, count):
         """The median of nanoseconds of so many inferences."""
         try:
-            self.process.stdin.write(f"{count}\n")
-            self.process.stdin.flush()
+            self.process.stdin.write(f"{count}\n".encode())
         except BrokenPipeError:
-            pass
+            pass  # It has ended, as the next line finds.
         return int(self.line())
 
     def end(self):
-        self.process.stdin.close()
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
 def compare(program, path, rounds):
@@ -87,11 +86,10 @@ def compare(program, path, rounds):
     with tempfile.TemporaryDirectory() as folder:
         inputs, sides = Path(folder) / "inputs", []
         try:
-            wheel = Side(sys.executable, __file__, "--serve", path, inputs)
+            wheel = Side("the wheel", sys.executable, __file__, "--serve", path, inputs)
             sides.append(wheel)
-            if wheel.line() != "ready":
-                raise ValueError("is not ready")
-            ours = Side(program, path, inputs)
+            wheel.line()
+            ours = Side("the runtime", program, path, inputs)
             sides.append(ours)
             counts = [max(1, min(MOST, int(TURN * 1e9 / max(side.time(1), 1)))) for side in sides]
             times = [[], []]
@@ -128,7 +126,7 @@ def main():
             wheel, ours = compare(a.program, found[name], a.rounds)
             rows.append((ours / wheel, name, wheel / 1e3, ours / 1e3))
         except ValueError as e:
-            print(f"{name}: not timed, a side {e}")
+            print(f"{name}: not timed, {e}")
     if a.all:
         rows.sort(reverse=True)
     print(f"{'model':54} {'wheel us':>10} {'ours us':>10}  ratio")
