@@ -50,9 +50,23 @@ impl Multiplier {
         }
     }
 
-    /// As [`new`](Self::new) of `a * b / c` in f64, to the bit, without f64 arithmetic. Infinite scales saturate.
-    #[inline(never)]
+    /// As [`new`](Self::new) of `a * b / c` in f64, to the bit. Infinite scales saturate.
+    #[inline]
     pub fn of_scales(a: f32, b: f32, c: f32) -> Self {
+        // Hosts have instructions for f64.
+        if cfg!(target_pointer_width = "64") {
+            let real = f64::from(a) * f64::from(b) / f64::from(c);
+            if real.is_finite() && c.is_finite() {
+                return Self::new(real);
+            }
+        }
+        Self::of_scales_in_integers(a, b, c)
+    }
+
+    /// As [`of_scales`](Self::of_scales), without f64 arithmetic.
+    #[doc(hidden)]
+    #[inline(never)]
+    pub fn of_scales_in_integers(a: f32, b: f32, c: f32) -> Self {
         let (Some((a_bits, a_exponent)), Some((b_bits, b_exponent))) = (split(a), split(b)) else {
             return Self::default();
         };

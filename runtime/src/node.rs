@@ -59,7 +59,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// [`Fault::Format`] if the file is damaged.
-    #[inline(never)]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>, Fault> {
         match self.inputs.get(index) {
             None | Some(-1) => Ok(None),
@@ -92,7 +92,9 @@ impl<'a> Node<'a> {
         }
     }
 
-    #[inline(never)]
+    // Hosts have the room for copies of it, and need none of what it returns then.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn tensor(&self, index: i32, operand: Operand) -> Result<Tensor<'a>, Fault> {
         let index = usize::try_from(index).map_err(|_| Fault::Format)?;
         let table = self.tensors.get(index)?;

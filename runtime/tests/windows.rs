@@ -633,8 +633,10 @@ fn factors_of_scales() {
         if ![a, b, c].iter().all(|x| x.is_finite()) || !real.is_finite() {
             continue;
         }
-        let got = Multiplier::of_scales(a, b, c);
-        assert_eq!(got, Multiplier::new(real), "{a:e} * {b:e} / {c:e}");
+        for of_scales in [Multiplier::of_scales, Multiplier::of_scales_in_integers] {
+            let got = of_scales(a, b, c);
+            assert_eq!(got, Multiplier::new(real), "{a:e} * {b:e} / {c:e}");
+        }
         checked += 1;
     }
     // Quotients halfway between two of 31 bits, or of 53.
@@ -643,7 +645,8 @@ fn factors_of_scales() {
             let (a, b) = (numerator as f32, (numerator ^ 0x155) as f32);
             let real = f64::from(a) * f64::from(b) / f64::from(c) / 2f64.powi(50);
             let a = a * 2f32.powi(-50);
-            assert_eq!(Multiplier::of_scales(a, b, c), Multiplier::new(real));
+            let got = Multiplier::of_scales_in_integers(a, b, c);
+            assert_eq!(got, Multiplier::new(real));
         }
     }
 }

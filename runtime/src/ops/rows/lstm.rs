@@ -6,8 +6,8 @@
 //! old one is not read any more, so that none is needed.
 
 use super::{
-    INPUT, OUTPUT, dims, dot, dot_of_bytes, dot_of_floats, dot_wide, quantization, read, state,
-    tensor, type_of, write,
+    INPUT, OUTPUT, dims, dot, dot_of_bytes, dot_wide, four_dots_of_floats, quantization, read,
+    state, tensor, type_of, write,
 };
 use crate::error::{Fault, Operand};
 use crate::fixed::{Multiplier, clamp};
@@ -398,31 +398,39 @@ fn log2(scale: f32) -> i32 {
 
 fn floats(node: &Node<'_>) -> Result<(), Fault> {
     let layer = Layer::new(node)?;
-    let mut gates = [[View::<f32>::default(); 3]; 4];
-    for (gate, views) in (0..).zip(&mut gates) {
-        let (index, recurrent) = (INPUT_WEIGHTS + gate, RECURRENT_WEIGHTS + gate);
-        *views = [
-            layer.weights(node, index, layer.size, Type::FLOAT32)?,
-            layer.weights(node, recurrent, layer.units, Type::FLOAT32)?,
-            layer.biases(node, gate, Type::FLOAT32)?,
-        ];
+    let [mut weights, mut recurrent, mut biases] = [[View::<f32>::default(); 4]; 3];
+    for (gate, weights) in (0..).zip(&mut weights) {
+        *weights = layer.weights(node, INPUT_WEIGHTS + gate, layer.size, Type::FLOAT32)?;
+    }
+    for (gate, weights) in (0..).zip(&mut recurrent) {
+        *weights = layer.weights(node, RECURRENT_WEIGHTS + gate, layer.units, Type::FLOAT32)?;
+    }
+    for (gate, biases) in (0..).zip(&mut biases) {
+        *biases = layer.biases(node, gate, Type::FLOAT32)?;
     }
     let clip = layer.clip;
     let cell = state::<f32>(node, CELL_STATE, Type::FLOAT32, layer.state_len())?;
     layer.each::<f32>(node, Type::FLOAT32, |row, hidden, unit, at| {
-        let gate = |gate: usize| -> Option<f32> {
-            let [weights, recurrent, bias] = gates.get(gate)?;
-            let weights = weights.part(unit * row.len(), row.len())?;
-            let recurrent = recurrent.part(unit * hidden.len(), hidden.len())?;
-            let from_input = dot_of_floats(0.0, row, weights) + bias.get(unit);
-            Some(from_input + dot_of_floats(0.0, hidden, recurrent))
+        // Sums of all four gates at a time, since each of them waits for itself.
+        let sums = |row: View<'_, f32>, weights: &[View<'_, f32>; 4]| {
+            let mut parts = [View::default(); 4];
+            for (part, weights) in parts.iter_mut().zip(weights) {
+                *part = weights.part(unit * row.len(), row.len())?;
+            }
+            Some(four_dots_of_floats(row, &parts))
         };
-        let kept = logistic_of_float(gate(1)?) * cell.get(at);
-        let mut next = kept + logistic_of_float(gate(0)?) * libm::tanhf(gate(2)?);
+        let from_hidden = sums(hidden, &recurrent)?;
+        let mut gates = sums(row, &weights)?;
+        for ((gate, bias), from_hidden) in gates.iter_mut().zip(&biases).zip(from_hidden) {
+            *gate = (*gate + bias.get(unit)) + from_hidden;
+        }
+        let [accept, forget, candidate, show] = gates;
+        let kept = logistic_of_float(forget) * cell.get(at);
+        let mut next = kept + logistic_of_float(accept) * libm::tanhf(candidate);
         if clip > 0.0 {
             next = clamp(next, -clip, clip);
         }
         cell.set(at, next);
-        Some(libm::tanhf(next) * logistic_of_float(gate(3)?))
+        Some(libm::tanhf(next) * logistic_of_float(show))
     })
 }

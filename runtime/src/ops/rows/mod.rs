@@ -170,6 +170,21 @@ fn dot_of_floats(mut sum: f32, a: View<'_, f32>, b: View<'_, f32>) -> f32 {
     sum
 }
 
+/// The sums of products of `x` with each of `weights`, over as many elements as all have, added one by one.
+#[inline(never)]
+fn four_dots_of_floats(x: View<'_, f32>, weights: &[View<'_, f32>; 4]) -> [f32; 4] {
+    let [a, b, c, d] = *weights;
+    let len = x.len().min(a.len()).min(b.len()).min(c.len()).min(d.len());
+    let mut sums = [0.0; 4];
+    for k in 0..len {
+        let x = x.get(k);
+        for (sum, weights) in sums.iter_mut().zip([a, b, c, d]) {
+            *sum += x * weights.get(k);
+        }
+    }
+    sums
+}
+
 /// The axis that input 1 names: how often its elements start anew, how many it has, and how far they are apart. Of an
 /// input that has elements.
 #[inline(never)]

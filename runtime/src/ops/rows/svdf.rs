@@ -115,19 +115,24 @@ impl Layer {
         Some(())
     }
 
-    /// The rows of the time weights and of the state for `filter` of all batches' filters.
+    /// The rows of the time weights for filter `own`, and of the state for `filter` of all batches' filters.
     #[inline(always)]
     fn row<'a, S: Element>(
         &self,
         time: View<'a, S>,
         state: View<'a, S>,
-        filter: usize,
+        (filter, own): (usize, usize),
     ) -> Option<(View<'a, S>, View<'a, S>)> {
-        let weights = filter.checked_rem(self.filters)? * self.memory;
         Some((
-            time.part(weights, self.memory)?,
+            time.part(own * self.memory, self.memory)?,
             state.part(filter * self.memory, self.memory)?,
         ))
+    }
+
+    /// The filter behind one, of all batches' filters and of its batch's.
+    #[inline(always)]
+    fn next(&self, (filter, own): (usize, usize)) -> (usize, usize) {
+        (filter + 1, if own + 1 < self.filters { own + 1 } else { 0 })
     }
 }
 
@@ -188,7 +193,7 @@ fn integers<S: Element + Into<i32> + TryFrom<i32>>(
     });
     remembered.ok_or(Fault::Shape(INPUT))?;
 
-    let mut filter = 0;
+    let mut filter = (0, 0);
     let mut unit = 0;
     for k in 0..to.len() {
         let mut sum = bias.map_or(0, |bias| bias.get(unit));
@@ -196,7 +201,7 @@ fn integers<S: Element + Into<i32> + TryFrom<i32>>(
             let rows = layer.row(time, state.view(), filter);
             let (weights, past) = rows.ok_or(Fault::Shape(OUTPUT))?;
             sum = sum.wrapping_add(dot(weights, 0, past, state_zero.wrapping_neg()));
-            filter += 1;
+            filter = layer.next(filter);
         }
         let scaled = output_factor.apply(sum).wrapping_add(out_zero);
         to.set(k, clamp(scaled, -128, 127) as i8);
@@ -219,7 +224,7 @@ fn svdf_float(node: &Node<'_>) -> Result<(), Fault> {
     });
     remembered.ok_or(Fault::Shape(INPUT))?;
 
-    let mut filter = 0;
+    let mut filter = (0, 0);
     let mut unit = 0;
     for k in 0..to.len() {
         let mut sum = bias.map_or(0.0, |bias| bias.get(unit));
@@ -227,7 +232,7 @@ fn svdf_float(node: &Node<'_>) -> Result<(), Fault> {
             let rows = layer.row(time, state.view(), filter);
             let (weights, past) = rows.ok_or(Fault::Shape(OUTPUT))?;
             sum += dot_of_floats(0.0, weights, past);
-            filter += 1;
+            filter = layer.next(filter);
         }
         to.set(k, activate(activation, sum).ok_or(Fault::Unsupported(1))?);
         unit = if unit + 1 < layer.units { unit + 1 } else { 0 };
