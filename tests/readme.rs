@@ -62,6 +62,31 @@ fn the_table_of_the_readme_is_true() {
     assert!(seen >= 1);
 }
 
+/// Instructions and memory on an emulated device, as they were measured last.
+#[test]
+fn the_figures_of_the_runtime_are_those_measured() {
+    let readme = fs::read_to_string(common::root("README.md")).unwrap();
+    let measured = fs::read_to_string(common::root("tests/device/firmware/figures.csv")).unwrap();
+    let (_, table) = readme.split_once("<!-- device:").unwrap();
+    let rows = table.lines().skip(3).take_while(|l| l.starts_with('|'));
+    let mut seen = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let name = cells[0].trim_matches('`');
+        let line = measured
+            .lines()
+            .find(|l| l.starts_with(&format!("{name},M4,")))
+            .unwrap();
+        // model, core, head, tail, stack, prepare, invoke, ...
+        let figures: Vec<&str> = line.split(',').collect();
+        let figure = |k: usize| figures[k].parse::<u64>().unwrap();
+        assert_eq!(number(cells[1]), figure(6), "{name}");
+        assert_eq!(number(cells[4]), figure(2) + figure(3), "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
+}
+
 /// The last row is that of the page with all models.
 #[test]
 fn the_means_of_the_readme_are_those_of_the_comparison() {

@@ -40,6 +40,9 @@ codes! {
     CALL_ONCE 129 BROADCAST_TO 130 VAR_HANDLE 142 READ_VARIABLE 143 ASSIGN_VARIABLE 144
 }
 
+/// Bytes of scratch memory that an operator takes.
+pub(crate) type ScratchBytes = fn(&Node<'_>) -> Result<usize, Fault>;
+
 /// The code of one operator, and what it promises.
 ///
 /// Kernels are constants ([`ops`](crate::ops)); only those that an application lists are linked into it.
@@ -48,7 +51,7 @@ pub struct Kernel {
     pub(crate) code: Code,
     pub(crate) custom: &'static str,
     pub(crate) run: fn(&Node<'_>) -> Result<(), Fault>,
-    pub(crate) scratch: Option<fn(&Node<'_>) -> Result<usize, Fault>>,
+    pub(crate) scratch: Option<ScratchBytes>,
     pub(crate) contract: Contract,
     pub(crate) promise: Promise,
     /// The subgraphs that the operator calls, where it calls any.
