@@ -38,61 +38,28 @@ fn all(node: &Node<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Reads all but what depends on the type.
-fn read<'a>(
-    node: &Node<'a>,
-    setup: &mut Setup<'a>,
-    g: &mut Geometry,
-    [data, filter, bias]: [Type; 3],
-) -> Result<(), Fault> {
-    setup.operands(node, data, filter)?;
-    g.convolution(node)?;
-    setup.bias(node, bias, g.channels)?;
-    match data {
-        Type::FLOAT32 => Ok(()),
-        _ => setup.scale.read(node, (g.channels, 0), g.activation),
-    }
-}
-
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut g) = (Setup::default(), Geometry::default());
-    read(
-        node,
-        &mut setup,
-        &mut g,
-        [Type::INT8, Type::INT8, Type::INT32],
-    )?;
-    setup.zero_point(node)?;
+    setup.convolution(node, &mut g, [Type::INT8, Type::INT8, Type::INT32], false)?;
     convolve(&setup, &g, &Int8::of(&setup))
 }
 
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut g) = (Setup::default(), Geometry::default());
     let accumulator = accumulator(node, 6)?;
-    read(
-        node,
-        &mut setup,
-        &mut g,
-        [Type::INT16, Type::INT8, accumulator],
-    )?;
+    setup.convolution(node, &mut g, [Type::INT16, Type::INT8, accumulator], false)?;
     convolve(&setup, &g, &Int16::of(&setup, accumulator))
 }
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut g) = (Setup::default(), Geometry::default());
-    read(node, &mut setup, &mut g, [Type::FLOAT32; 3])?;
+    setup.convolution(node, &mut g, [Type::FLOAT32; 3], false)?;
     convolve(&setup, &g, &Float::of(&setup, g.activation)?)
 }
 
 fn int4(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut g) = (Setup::default(), Geometry::default());
-    read(
-        node,
-        &mut setup,
-        &mut g,
-        [Type::INT8, Type::INT4, Type::INT32],
-    )?;
-    setup.zero_point(node)?;
+    setup.convolution(node, &mut g, [Type::INT8, Type::INT4, Type::INT32], false)?;
     let arithmetic = Int8::of(&setup);
     let weights = Uneven {
         weights: setup.filter,

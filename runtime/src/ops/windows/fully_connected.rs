@@ -5,12 +5,13 @@ use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
 use crate::memory::dot::{Extent, Factor, Field, Steps};
 use crate::memory::{View, ViewMut};
-use crate::node::Node;
+use crate::node::{Node, Tensor};
 use crate::types::Type;
 
-use super::scale::scratch;
+use super::scale::{scales_of_filter, scratch};
 use super::{
     Arithmetic, Float, Int8, Int16, Setup, Uneven, accumulator, channels, elements, elements_mut,
+    found,
 };
 
 /// `FULLY_CONNECTED`: filter `[.., c, k]`, output `[.., c]`, an input of `k` elements for each of the output's rows, bias
@@ -46,31 +47,53 @@ struct Sizes {
     depth: usize,
     channels: usize,
     activation: (i8, u8),
+    /// The filter's dimension of outputs.
+    axis: i32,
 }
 
 impl Sizes {
-    #[inline(never)]
     fn read(&mut self, node: &Node<'_>) -> Result<(), Fault> {
-        let filter = node.input(1)?.shape();
+        let filters = self.filter(node)?;
+        self.output(node, filters)?;
+        let len = self.rows.checked_mul(self.depth);
+        if len.is_none_or(|len| len > input_len(node)) {
+            return Err(Fault::Shape(Operand::Input(0)));
+        }
+        self.activation = (node.options()?.i8(0, 0)?, 0);
+        Ok(())
+    }
+
+    /// Reads the filter's shape, and returns the number of filters.
+    #[inline(never)]
+    fn filter(&mut self, node: &Node<'_>) -> Result<usize, Fault> {
+        let filter = node.input(1);
+        let filter = found(&filter)?.shape();
         if filter.rank() < 2 {
             return Err(Fault::Shape(Operand::Input(1)));
         }
-        let filters = filter.dim_from_end(1);
         self.depth = filter.dim_from_end(0);
-        let output = node.output(0)?.shape();
+        // Counted from the outermost one.
+        self.axis = filter.rank() as i32 - 2;
+        Ok(filter.dim_from_end(1))
+    }
+
+    #[inline(never)]
+    fn output(&mut self, node: &Node<'_>, filters: usize) -> Result<(), Fault> {
+        let output = node.output(0);
+        let output = found(&output)?.shape();
         self.channels = output.dim_from_end(0);
         let rows = output.product(0, output.rank().saturating_sub(1));
         match rows {
             Some(rows) if output.rank() != 0 && self.channels <= filters => self.rows = rows,
             _ => return Err(Fault::Shape(Operand::Output(0))),
         }
-        match self.rows.checked_mul(self.depth) {
-            Some(len) if len <= node.input(0)?.len() => {}
-            _ => return Err(Fault::Shape(Operand::Input(0))),
-        }
-        self.activation = (node.options()?.i8(0, 0)?, 0);
         Ok(())
     }
+}
+
+#[inline(never)]
+fn input_len(node: &Node<'_>) -> usize {
+    node.input(0).as_ref().map_or(0, Tensor::len)
 }
 
 /// Reads all but what depends on the type.
@@ -86,20 +109,19 @@ fn read<'a>(
     if data == Type::FLOAT32 {
         return Ok(());
     }
-    let tensor = node.input(1)?;
-    let axis = tensor.shape().rank().saturating_sub(2) as i32;
-    match tensor.scales().len() {
-        0 | 1 => setup.scale.read_rounded(node, sizes.activation),
-        _ if filter == Type::INT4 => Err(Fault::Quantization(tensor.operand())),
-        _ => setup
-            .scale
-            .read(node, (sizes.channels, axis), sizes.activation),
+    let (channels, activation) = ((sizes.channels, sizes.axis), sizes.activation);
+    match scales_of_filter(node)? {
+        0 | 1 => setup.scale.read_rounded(node, activation),
+        _ if filter == Type::INT4 => Err(Fault::Quantization(Operand::Input(1))),
+        _ => setup.scale.read(node, channels, activation),
     }
 }
 
 /// The filter's zero point; those of a filter with a scale for each channel are 0 by definition.
+#[inline(never)]
 fn filter_zero_point(node: &Node<'_>) -> Result<i32, Fault> {
-    let filter = node.input(1)?;
+    let filter = node.input(1);
+    let filter = found(&filter)?;
     match filter.scales().len() {
         0 | 1 => Ok(filter.zero_point()),
         _ => Ok(0),

@@ -19,13 +19,14 @@ pub(super) struct Direction {
 
 impl Direction {
     /// The padding is that of TFLM's `kernels/padding.h`: with the schema's SAME half of what is missing, rounded down.
+    #[inline(never)]
     fn set(
         &mut self,
-        [input, filter, output]: [usize; 3],
         (stride, stride_slot): (i32, u8),
         (dilation, dilation_slot): (i32, u8),
         padding: i8,
     ) -> Result<(), Fault> {
+        let Self { input, filter, .. } = *self;
         // As many as fit 15 bits, so that no product of them with a position overflows 32 bits.
         let number = |x: i32| usize::from(u16::try_from(x).unwrap_or(0).min(0x7fff));
         let dilation = NonZeroUsize::new(number(dilation));
@@ -44,14 +45,7 @@ impl Direction {
             1 => 0,
             _ => return Err(Fault::Unsupported(0)),
         };
-        *self = Self {
-            input,
-            filter,
-            output,
-            stride: stride.get(),
-            dilation,
-            padding,
-        };
+        (self.stride, self.dilation, self.padding) = (stride.get(), dilation, padding);
         Ok(())
     }
 
@@ -116,56 +110,56 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// Reads them; `slots` are those of the options.
+    /// Reads the shapes, of DEPTHWISE_CONV_2D or of CONV_2D.
     #[inline(never)]
-    fn read(&mut self, node: &Node<'_>, slots: [u16; 3]) -> Result<(), Fault> {
-        let [activation, dilation_w, dilation_h] = slots;
-        let depthwise = activation == 4;
-        let [batches, in_h, in_w, depth] = dims(&node.input(0)?)?;
-        let [outer, filter_h, filter_w, inner] = dims(&node.input(1)?)?;
-        let [out_batches, out_h, out_w, channels] = dims(&node.output(0)?)?;
-        let (filters, filter_depth) = if depthwise {
-            (inner, 1)
-        } else {
-            (outer, inner)
+    pub(super) fn shapes(&mut self, node: &Node<'_>, depthwise: bool) -> Result<(), Fault> {
+        let [batches, in_h, in_w, depth] = dims(&node.input(0))?;
+        (self.batches, self.depth) = (batches, depth);
+        (self.height.input, self.width.input) = (in_h, in_w);
+        let [outer, filter_h, filter_w, inner] = dims(&node.input(1))?;
+        (self.height.filter, self.width.filter) = (filter_h, filter_w);
+        (self.channels, self.filter_depth) = match depthwise {
+            false => (outer, inner),
+            true if outer == 1 => (inner, 1),
+            true => return Err(Fault::Shape(Operand::Input(1))),
         };
-        if batches != out_batches || channels != filters || channels == 0 {
+        let [out_batches, out_h, out_w, channels] = dims(&node.output(0))?;
+        (self.height.output, self.width.output) = (out_h, out_w);
+        if self.batches != out_batches || channels != self.channels || channels == 0 {
             return Err(Fault::Shape(Operand::Output(0)));
         }
         // Groups of as many channels, each with as many filters.
-        let groups = depth.checked_div(filter_depth).unwrap_or(0);
-        let per_group = channels.checked_div(groups).unwrap_or(0);
-        let whole = groups * filter_depth == depth && per_group * groups == channels;
-        if per_group == 0 || !whole || (depthwise && outer != 1) {
+        self.groups = self.depth.checked_div(self.filter_depth).unwrap_or(0);
+        let per_group = channels.checked_div(self.groups).unwrap_or(0);
+        let whole =
+            self.groups * self.filter_depth == self.depth && per_group * self.groups == channels;
+        if per_group == 0 || !whole {
             return Err(Fault::Shape(Operand::Input(1)));
-        }
-        (self.batches, self.channels) = (batches, channels);
-        (self.depth, self.filter_depth, self.groups) = (depth, filter_depth, groups);
-        let options = node.options()?;
-        self.activation = (options.i8(activation, 0)?, activation as u8);
-        for (direction, sizes, stride, dilation) in [
-            (&mut self.height, [in_h, filter_h, out_h], 2, dilation_h),
-            (&mut self.width, [in_w, filter_w, out_w], 1, dilation_w),
-        ] {
-            let stride = (options.i32(stride, 0)?, stride as u8);
-            let dilation = (options.i32(dilation, 1)?, dilation as u8);
-            direction.set(sizes, stride, dilation, options.i8(0, 0)?)?;
         }
         Ok(())
     }
 
-    /// Of CONV_2D; the slots are those of `Conv2DOptions`.
-    pub(super) fn convolution(&mut self, node: &Node<'_>) -> Result<(), Fault> {
-        self.read(node, [3, 4, 5])
-    }
-
-    /// Of DEPTHWISE_CONV_2D; the slots are those of `DepthwiseConv2DOptions`.
-    pub(super) fn depthwise(&mut self, node: &Node<'_>) -> Result<(), Fault> {
-        self.read(node, [4, 5, 6])
+    /// Reads the options; the slots are those of `Conv2DOptions` and `DepthwiseConv2DOptions`.
+    #[inline(never)]
+    pub(super) fn options(&mut self, node: &Node<'_>, depthwise: bool) -> Result<(), Fault> {
+        let options = node.options()?;
+        let activation = 3 + u16::from(depthwise);
+        self.activation = (options.i8(activation, 0)?, activation as u8);
+        for (direction, stride, dilation) in [
+            (&mut self.height, 2, activation + 2),
+            (&mut self.width, 1, activation + 1),
+        ] {
+            let stride = (options.i32(stride, 0)?, stride as u8);
+            let dilation = (options.i32(dilation, 1)?, dilation as u8);
+            direction.set(stride, dilation, options.i8(0, 0)?)?;
+        }
+        Ok(())
     }
 }
 
-fn dims(tensor: &Tensor<'_>) -> Result<[usize; 4], Fault> {
+#[inline(never)]
+fn dims(tensor: &Result<Tensor<'_>, Fault>) -> Result<[usize; 4], Fault> {
+    let tensor = super::found(tensor)?;
     tensor.shape().dims().ok_or(tensor.wrong_shape())
 }
 

@@ -15,8 +15,9 @@ use crate::fixed;
 use crate::kernel::Kernel;
 use crate::memory::dot::{Factor, Window};
 use crate::memory::{Element, View, ViewMut};
-use crate::node::Node;
+use crate::node::{Node, Tensor};
 use crate::types::Type;
+use geometry::Geometry;
 use scale::Scale;
 
 pub(super) const KERNELS: &[Kernel] = &[CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED];
@@ -34,16 +35,25 @@ struct Setup<'a> {
     offset: i32,
 }
 
+/// What was found, by reference: a copy of a tensor is a large part of a frame.
+#[inline(always)]
+fn found<'t, 'a>(tensor: &'t Result<Tensor<'a>, Fault>) -> Result<&'t Tensor<'a>, Fault> {
+    tensor.as_ref().map_err(|fault| *fault)
+}
+
+// Functions of their own, each with one tensor, which is off the stack when they return.
 impl<'a> Setup<'a> {
     /// Checks types and finds the elements in memory.
-    #[inline(never)]
     fn operands(&mut self, node: &Node<'a>, data: Type, filter: Type) -> Result<(), Fault> {
-        self.input = node.input(0)?.of(data)?;
-        self.filter = match filter {
-            Type::INT4 => node.input(1)?.packed()?,
-            _ => node.input(1)?.of(filter)?,
-        };
-        let output = node.output(0)?;
+        self.input = bytes(node, 0, data)?;
+        self.filter = bytes(node, 1, filter)?;
+        self.written(node, data)
+    }
+
+    #[inline(never)]
+    fn written(&mut self, node: &Node<'a>, data: Type) -> Result<(), Fault> {
+        let output = node.output(0);
+        let output = found(&output)?;
         output.expect(data)?;
         self.output = output.bytes_mut()?;
         Ok(())
@@ -52,7 +62,7 @@ impl<'a> Setup<'a> {
     /// Finds the bias of `channels` output channels.
     #[inline(never)]
     fn bias(&mut self, node: &Node<'a>, bias: Type, channels: usize) -> Result<(), Fault> {
-        if let Some(tensor) = node.optional_input(2)? {
+        if let Some(tensor) = &node.optional_input(2)? {
             if tensor.len() != channels {
                 return Err(tensor.wrong_shape());
             }
@@ -64,12 +74,46 @@ impl<'a> Setup<'a> {
     /// Reads the zero point of an int8 input.
     #[inline(never)]
     fn zero_point(&mut self, node: &Node<'a>) -> Result<(), Fault> {
-        let input = node.input(0)?;
+        let input = node.input(0);
+        let input = found(&input)?;
         match i8::try_from(input.zero_point()) {
             Ok(zero) => self.offset = -i32::from(zero),
             Err(_) => return Err(Fault::Quantization(input.operand())),
         }
         Ok(())
+    }
+
+    /// Reads all of a convolution but what depends on the type.
+    #[inline(never)]
+    fn convolution(
+        &mut self,
+        node: &Node<'a>,
+        g: &mut Geometry,
+        [data, filter, bias]: [Type; 3],
+        depthwise: bool,
+    ) -> Result<(), Fault> {
+        self.operands(node, data, filter)?;
+        g.shapes(node, depthwise)?;
+        g.options(node, depthwise)?;
+        self.bias(node, bias, g.channels)?;
+        match data {
+            Type::FLOAT32 => return Ok(()),
+            Type::INT8 => self.zero_point(node)?,
+            _ => {}
+        }
+        let axis = if depthwise { 3 } else { 0 };
+        self.scale.read(node, (g.channels, axis), g.activation)
+    }
+}
+
+/// The bytes of an input of the type.
+#[inline(never)]
+fn bytes<'a>(node: &Node<'a>, index: usize, element_type: Type) -> Result<View<'a, u8>, Fault> {
+    let input = node.input(index);
+    let input = found(&input)?;
+    match element_type {
+        Type::INT4 => input.packed(),
+        _ => input.of(element_type),
     }
 }
 

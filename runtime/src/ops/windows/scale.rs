@@ -3,8 +3,10 @@
 use crate::error::{Fault, Operand};
 use crate::fixed::{self, Multiplier};
 use crate::memory::{View, ViewMut};
-use crate::node::Node;
+use crate::node::{Node, Tensor};
 use crate::schema::view::Vector;
+
+use super::found;
 
 /// The factor from sums to outputs, the outputs' zero point and range.
 #[derive(Default)]
@@ -34,15 +36,22 @@ const FACTOR_BYTES: usize = 8;
 /// Bytes of scratch memory for the factors of the channels: none where there is one factor, or one output of each channel,
 /// whose factors are worked out when they are needed.
 pub(super) fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
-    if node.input(1)?.scales().len() <= 1 {
+    if scales_of_filter(node)? <= 1 {
         return Ok(0);
     }
-    let output = node.output(0)?.shape();
+    let output = node.output(0);
+    let output = found(&output)?.shape();
     let rows = output.product(0, output.rank().saturating_sub(1));
     match rows {
         Some(1) => Ok(0),
         _ => (output.dim_from_end(0).checked_mul(FACTOR_BYTES)).ok_or(Fault::Scratch),
     }
+}
+
+/// How many scales the filter has.
+#[inline(never)]
+pub(super) fn scales_of_filter(node: &Node<'_>) -> Result<usize, Fault> {
+    Ok(found(&node.input(1))?.scales().len())
 }
 
 impl Default for Factors<'_> {
@@ -53,18 +62,21 @@ impl Default for Factors<'_> {
 
 // Functions of their own, whose tensors are off the stack when they return.
 
-/// The scales of input and output.
+/// The scale of an input, or of the output.
 #[inline(never)]
-fn ends(node: &Node<'_>) -> Result<(f32, f32), Fault> {
-    let input = node.input(0)?.scale()?;
-    Ok((input, node.output(0)?.scale()?))
+fn scale_of(node: &Node<'_>, operand: Operand) -> Result<f32, Fault> {
+    let tensor = match operand {
+        Operand::Input(index) => node.input(usize::from(index)),
+        Operand::Output(_) => node.output(0),
+    };
+    found(&tensor)?.scale()
 }
 
 /// The scale of the bias, 0 if it has none; `None` if there is no bias.
 #[inline(never)]
 fn bias_scale(node: &Node<'_>) -> Result<Option<f32>, Fault> {
-    let bias = node.optional_input(2)?;
-    Ok(bias.map(|bias| bias.scales().get(0).unwrap_or_default()))
+    let bias = &node.optional_input(2)?;
+    Ok((bias.as_ref()).map(|bias| bias.scales().get(0).unwrap_or_default()))
 }
 
 /// The scales of the filter: one, or one for each output channel along `axis`.
@@ -74,15 +86,22 @@ fn filter_scales<'a>(
     channels: usize,
     axis: i32,
 ) -> Result<Vector<'a, f32>, Fault> {
-    let filter = node.input(1)?;
-    let fault = Fault::Quantization(filter.operand());
-    let quantization = filter.table().quantization()?.ok_or(fault)?;
-    let scales = quantization.scale()?;
+    let filter = node.input(1);
+    let filter = found(&filter)?;
+    let scales = filter.scales();
     match scales.len() {
-        0 => Err(fault),
         1 => Ok(scales),
-        len if len == channels && quantization.quantized_dimension()? == axis => Ok(scales),
-        _ => Err(fault),
+        len if len == channels && len != 0 && axis_of(filter)? == axis => Ok(scales),
+        _ => Err(Fault::Quantization(filter.operand())),
+    }
+}
+
+/// The dimension that a tensor is quantized along.
+#[inline(never)]
+fn axis_of(tensor: &Tensor<'_>) -> Result<i32, Fault> {
+    match tensor.table().quantization()? {
+        Some(quantization) => Ok(quantization.quantized_dimension()?),
+        None => Ok(0),
     }
 }
 
@@ -90,65 +109,69 @@ impl<'a> Scale<'a> {
     /// With the factor `input scale * filter scale / output scale` of each channel
     /// (`PopulateConvolutionQuantizationParams` of TFLM's `kernel_util.cc`); the filter is quantized as a whole or along
     /// `axis`.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn read(
         &mut self,
         node: &Node<'a>,
         (channels, axis): (usize, i32),
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let (input, output) = ends(node)?;
-        let filter = filter_scales(node, channels, axis)?;
-        if filter.len() == 1 {
-            let filter = filter.get(0).unwrap_or_default();
-            let factor = Multiplier::of_scales(input, filter, output);
-            return self.set(node, Factors::All(factor), activation);
-        }
-        let table = node.scratch::<u64>()?;
-        if table.len() < channels {
-            let factors = Factors::Scales {
-                input,
-                filter,
-                output,
-            };
-            return self.set(node, factors, activation);
-        }
-        for (channel, filter) in filter.into_iter().enumerate() {
-            table.set(channel, pack(Multiplier::of_scales(input, filter, output)));
-        }
-        self.set(node, Factors::Table(table.view()), activation)
+        self.factors = Factors::Scales {
+            input: scale_of(node, Operand::Input(0))?,
+            filter: filter_scales(node, channels, axis)?,
+            output: scale_of(node, Operand::Output(0))?,
+        };
+        self.range(node, activation)?;
+        self.work_out(node, channels)
     }
 
     /// With the factor `input scale * filter scale / output scale`, as FULLY_CONNECTED has it (`GetQuantizedConvolutionMultipler`
     /// of TFLM's `kernel_util.cc`, whose product of floats the wheel keeps in a double).
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn read_rounded(
         &mut self,
         node: &Node<'a>,
         activation: (i8, u8),
     ) -> Result<(), Fault> {
-        let (input, output) = ends(node)?;
-        let filter = node.input(1)?.scale()?;
+        let input = scale_of(node, Operand::Input(0))?;
+        let filter = scale_of(node, Operand::Input(1))?;
+        let output = scale_of(node, Operand::Output(0))?;
         let product = input * filter;
         // A bias is counted in units of the product.
         let bias = bias_scale(node)?.unwrap_or(product);
         if product < 0.0 || libm::fabsf(product - bias) > output * 0.02 {
             return Err(Fault::Quantization(Operand::Input(1)));
         }
-        let factor = Multiplier::of_scales(input, filter, output);
-        self.set(node, Factors::All(factor), activation)
+        self.factors = Factors::All(Multiplier::of_scales(input, filter, output));
+        self.range(node, activation)
     }
 
-    fn set(
-        &mut self,
-        node: &Node<'a>,
-        factors: Factors<'a>,
-        (activation, slot): (i8, u8),
-    ) -> Result<(), Fault> {
-        let output = node.output(0)?;
-        (self.least, self.largest) = fixed::activation_range(&output, activation, slot)?;
+    /// Works the factors out before they are needed: the one, or all of them if there is scratch memory.
+    #[inline(never)]
+    fn work_out(&mut self, node: &Node<'a>, channels: usize) -> Result<(), Fault> {
+        if let Factors::Scales { filter, .. } = &self.factors
+            && filter.len() == 1
+        {
+            self.factors = Factors::All(self.worked_out(0));
+            return Ok(());
+        }
+        let table = node.scratch::<u64>()?;
+        if table.len() >= channels {
+            for channel in 0..channels {
+                table.set(channel, pack(self.worked_out(channel)));
+            }
+            self.factors = Factors::Table(table.view());
+        }
+        Ok(())
+    }
+
+    /// Reads the zero point and range of the output.
+    #[inline(never)]
+    fn range(&mut self, node: &Node<'a>, (activation, slot): (i8, u8)) -> Result<(), Fault> {
+        let output = node.output(0);
+        let output = found(&output)?;
+        (self.least, self.largest) = fixed::activation_range(output, activation, slot)?;
         self.zero_point = output.zero_point();
-        self.factors = factors;
         Ok(())
     }
 
