@@ -120,6 +120,7 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// If the field is not within the file.
+    #[inline]
     pub fn element_type(&self) -> Result<i8, Error> {
         self.0.i8(1, 0)
     }
@@ -154,6 +155,7 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// If the field is not within the file.
+    #[inline]
     pub fn is_variable(&self) -> Result<bool, Error> {
         self.0.bool(5, false)
     }
