@@ -155,7 +155,7 @@ impl<'a> Table<'a> {
     /// The bytes of the field `slot`, as many as asked for; none if it is not stored. For scalars of all types, so that
     /// they share the code.
     #[inline(never)]
-    fn scalar(&self, slot: u16, len: usize) -> Result<&'a [u8], Error> {
+    pub(crate) fn scalar(&self, slot: u16, len: usize) -> Result<&'a [u8], Error> {
         let Some(position) = self.field_position(slot) else {
             return Ok(&[]);
         };
