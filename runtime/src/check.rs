@@ -60,13 +60,13 @@ struct Check<'c> {
 
 impl<'c> Check<'c> {
     /// The record of a tensor, by its index in a subgraph with `tensors` of them.
-    #[inline(never)]
     fn record(&self, first: u32, tensors: usize, index: i32) -> Option<usize> {
         let index = usize::try_from(index).ok().filter(|&at| at < tensors)?;
         let word = self.run.tensor_word(first.saturating_add(index as u32)) as usize;
         (word < self.records.len()).then_some(word)
     }
 
+    #[inline(never)]
     fn record_of(&self, node: &Node<'_>, index: i32) -> Option<usize> {
         self.record(node.first_tensor, node.tensors.len(), index)
     }

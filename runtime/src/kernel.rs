@@ -6,7 +6,7 @@ use crate::contract::{Contract, Promise, promise};
 use crate::error::Fault;
 use crate::node::Node;
 use crate::resources::{RESOURCES, Resources};
-use crate::walk::{Calls, called};
+use crate::walk::{Calls, calls};
 
 /// The number of an operator in the schema's `BuiltinOperator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +54,7 @@ pub struct Kernel {
     pub(crate) scratch: Option<ScratchBytes>,
     pub(crate) contract: Contract,
     pub(crate) promise: Promise,
-    /// The subgraphs that the operator calls, where it calls any.
+    /// Walks through the subgraphs that the operator calls, where it calls any.
     pub(crate) calls: Option<Calls>,
     pub(crate) resources: Option<&'static Resources>,
 }
@@ -71,7 +71,7 @@ impl Kernel {
             promise: promise(Contract::Apart),
             // By the code, so that they are there for an application's own kernels, too.
             calls: match code {
-                Code::CALL_ONCE | Code::IF | Code::WHILE => Some(called),
+                Code::CALL_ONCE | Code::IF | Code::WHILE => Some(calls),
                 _ => None,
             },
             resources: match code {

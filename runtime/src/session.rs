@@ -90,42 +90,45 @@ impl<'m, 't> Session<'m, 't> {
     ) -> Result<Self, Error> {
         let model = view::Model::new(model)?;
         let sizes = Sizes::of(&model, kernels)?;
-        Self::with_sizes(model, sizes, kernels, head, tail)
+        let mut session = Self::unprepared(model, sizes, kernels, tail);
+        session.prepare(head).map(|()| session)
     }
 
-    fn with_sizes(
+    fn unprepared(
         model: view::Model<'m>,
         sizes: Sizes,
         kernels: &'m [Kernel],
-        head: &mut [u8],
         tail: &'t mut [u8],
-    ) -> Result<Self, Error> {
-        if !aligned(model.as_bytes()) {
-            return Err(Error::ModelAlignment);
-        }
-        if !aligned(head) || !aligned(tail) {
-            return Err(Error::ArenaAlignment);
-        }
-        let needed = sizes.tail()?;
-        let given = tail.len();
-        let tail = match tail.get_mut(..needed) {
-            Some(tail) => tail,
-            None => return Err(Error::ArenaTooSmall { needed, given }),
-        };
-        let mut session = Session {
+    ) -> Self {
+        Session {
             model,
             kernels,
             tail,
             sizes,
             head_bytes: 0,
             room_bytes: 0,
-        };
-        let run = session.run(head, None)?;
+        }
+    }
+
+    fn prepare(&mut self, head: &mut [u8]) -> Result<(), Error> {
+        if !aligned(self.model.as_bytes()) {
+            return Err(Error::ModelAlignment);
+        }
+        if !aligned(head) || !aligned(self.tail) {
+            return Err(Error::ArenaAlignment);
+        }
+        let needed = self.sizes.tail()?;
+        let given = self.tail.len();
+        match core::mem::take(&mut self.tail).get_mut(..needed) {
+            Some(tail) => self.tail = tail,
+            None => return Err(Error::ArenaTooSmall { needed, given }),
+        }
+        let run = self.assemble(head, None)?;
         let prepared = prepare(&run)?;
         reset(&run)?;
-        session.head_bytes = prepared.head;
-        session.room_bytes = prepared.room;
-        Ok(session)
+        self.head_bytes = prepared.head;
+        self.room_bytes = prepared.room;
+        Ok(())
     }
 
     /// Bytes of the head that inferences use.
@@ -149,10 +152,14 @@ impl<'m, 't> Session<'m, 't> {
 
     /// Where a tensor starts in the head, in bytes, by its position in the plan; `None` if it is not there.
     pub fn head_offset(&self, tensor: u32) -> Option<usize> {
-        let words = View::of(&*self.tail).part(0, self.sizes.words().saturating_mul(4))?;
-        match tensor < self.sizes.tensors {
-            true => Place(words.cast::<u32>()?.get(tensor as usize)).as_head(),
-            false => None,
+        self.place(tensor).as_head()
+    }
+
+    fn place(&self, tensor: u32) -> Place {
+        let words = View::of(&*self.tail).part(0, self.sizes.words().saturating_mul(4));
+        match words.and_then(View::cast::<u32>) {
+            Some(words) if tensor < self.sizes.tensors => Place(words.get(tensor as usize)),
+            _ => Place::NONE,
         }
     }
 
@@ -279,8 +286,8 @@ impl<'m, 't> Session<'m, 't> {
     ///
     /// Not by the type, so that it is there once.
     fn locate(
-        &mut self,
-        head: &mut [u8],
+        &self,
+        head: &[u8],
         inputs: bool,
         index: usize,
         stands_for: fn(Type) -> bool,
@@ -301,16 +308,16 @@ impl<'m, 't> Session<'m, 't> {
         if bytes == 0 {
             return Ok(at(Memory::Head, 0));
         }
-        let model = self.model.as_bytes();
-        let run = self.run(head, None)?;
-        let place = Place(run.tensor_word(id));
-        let (found, len) = if let Some(data) = constant(&run.model, &table) {
-            let start = data.as_ptr().addr().wrapping_sub(model.as_ptr().addr());
+        self.check(head)?;
+        let place = self.place(id);
+        let (found, len) = if let Some(data) = constant(&self.model, &table) {
+            let model = self.model.as_bytes().as_ptr().addr();
+            let start = data.as_ptr().addr().wrapping_sub(model);
             (at(Memory::Model, start), start.saturating_add(data.len()))
         } else if let Some(start) = place.as_head() {
-            (at(Memory::Head, start), run.head.len())
+            (at(Memory::Head, start), head.len())
         } else if let Some(start) = place.as_tail() {
-            (at(Memory::Tail, start), run.tail.len())
+            (at(Memory::Tail, start), self.tail.len())
         } else {
             return Err(Error::TensorSize { tensor: id });
         };
@@ -320,11 +327,8 @@ impl<'m, 't> Session<'m, 't> {
         }
     }
 
-    pub(crate) fn run<'r>(
-        &'r mut self,
-        head: &'r mut [u8],
-        observer: Option<&'r dyn Observer>,
-    ) -> Result<Run<'r>, Error> {
+    /// Whether inferences can use the head.
+    fn check(&self, head: &[u8]) -> Result<(), Error> {
         if head.len() < self.head_bytes {
             return Err(Error::ArenaTooSmall {
                 needed: self.head_bytes,
@@ -334,6 +338,15 @@ impl<'m, 't> Session<'m, 't> {
         if !aligned(head) {
             return Err(Error::ArenaAlignment);
         }
+        Ok(())
+    }
+
+    pub(crate) fn run<'r>(
+        &'r mut self,
+        head: &'r mut [u8],
+        observer: Option<&'r dyn Observer>,
+    ) -> Result<Run<'r>, Error> {
+        self.check(head)?;
         self.assemble(head, observer)
     }
 
@@ -439,9 +452,10 @@ impl<'m, 'a> Interpreter<'m, 'a> {
             });
         };
         let room = head.len();
-        let session = Session::with_sizes(model, sizes, kernels, head, tail_part);
-        match session {
-            Ok(session) => Ok(Self { session, head }),
+        let session = Session::unprepared(model, sizes, kernels, tail_part);
+        let mut interpreter = Self { session, head };
+        match interpreter.session.prepare(interpreter.head) {
+            Ok(()) => Ok(interpreter),
             // In terms of the whole arena.
             Err(Error::ArenaTooSmall { needed, given: at }) if at == room => {
                 Err(Error::ArenaTooSmall {

@@ -21,9 +21,10 @@ pub(crate) trait Visitor {
     fn operator(&mut self, operator: u32, first: u16, last: u16) -> Result<(), Error>;
 }
 
-/// Finds the subgraphs that an operator calls, in the order in which TFLM walks through them; kernels that call none have no
-/// such function, so that firmware without control flow does not link it.
-pub(crate) type Calls = fn(&Model<'_>, &Operator<'_>, &mut [Option<u32>; 2]) -> Result<(), Error>;
+/// Walks through the subgraphs that an operator calls. Kernels that call none have no such function, so that firmware without
+/// control flow does not link it.
+pub(crate) type Calls =
+    fn(&mut Walk<'_>, &Node<'_>, &Running<'_>, &mut dyn Visitor) -> Result<(), Error>;
 
 /// Walks through the model from its first subgraph. All of its operators have a kernel.
 pub(crate) fn walk<'a>(run: &'a Run<'a>, visitor: &mut dyn Visitor) -> Result<(), Error> {
@@ -38,7 +39,7 @@ pub(crate) fn walk<'a>(run: &'a Run<'a>, visitor: &mut dyn Visitor) -> Result<()
     walk.subgraph(0, None, visitor)
 }
 
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     run: &'a Run<'a>,
     calls: Option<Calls>,
     clock: u16,
@@ -46,7 +47,7 @@ struct Walk<'a> {
 
 /// A subgraph that is being walked through, and the one that called it.
 #[derive(Clone, Copy)]
-struct Running<'c> {
+pub(crate) struct Running<'c> {
     subgraph: u32,
     depth: u8,
     caller: Option<&'c Running<'c>>,
@@ -95,16 +96,8 @@ impl Walk<'_> {
         for tensor in node.outputs {
             visitor.create(position(numbers, tensors, tensor)?, first)?;
         }
-        if let Some(called) = self.calls {
-            let mut calls = [None; 2];
-            called(&self.run.model, &node.operator, &mut calls)?;
-            for called in calls.into_iter().flatten() {
-                self.tick()?;
-                if running.contains(called) {
-                    return Err(Error::Recursion { subgraph: called });
-                }
-                self.subgraph(called, Some(running), visitor)?;
-            }
+        if let Some(calls) = self.calls {
+            calls(self, node, running, visitor)?;
         }
         for tensor in node.inputs {
             if tensor != -1 {
@@ -153,8 +146,27 @@ pub(crate) fn position(first: u32, len: usize, tensor: i32) -> Result<u32, Error
     }
 }
 
+/// Walks through the subgraphs that `node` calls.
+pub(crate) fn calls(
+    walk: &mut Walk<'_>,
+    node: &Node<'_>,
+    running: &Running<'_>,
+    visitor: &mut dyn Visitor,
+) -> Result<(), Error> {
+    let mut calls = [None; 2];
+    called(&walk.run.model, &node.operator, &mut calls)?;
+    for called in calls.into_iter().flatten() {
+        walk.tick()?;
+        if running.contains(called) {
+            return Err(Error::Recursion { subgraph: called });
+        }
+        walk.subgraph(called, Some(running), visitor)?;
+    }
+    Ok(())
+}
+
 /// The subgraphs that an operator calls, in the order in which TFLM walks through them.
-pub(crate) fn called(
+fn called(
     model: &Model<'_>,
     operator: &Operator<'_>,
     calls: &mut [Option<u32>; 2],

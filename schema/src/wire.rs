@@ -76,7 +76,8 @@ macro_rules! scalar_fields {
         /// # Errors
         /// [`Error::OutOfBounds`] if the field lies outside the file.
         pub fn $name(&self, slot: u16, default: $type) -> Result<$type, Error> {
-            Ok(self.scalar(slot)?.map_or(default, <$type>::from_le_bytes))
+            let bytes = self.scalar(slot, size_of::<$type>())?;
+            Ok(<$type>::first(bytes).unwrap_or(default))
         }
     )*};
 }
@@ -151,12 +152,19 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn scalar<const N: usize>(&self, slot: u16) -> Result<Option<[u8; N]>, Error> {
+    /// The bytes of the field `slot`, as many as asked for; none if it is not stored. For scalars of all types, so that
+    /// they share the code.
+    #[inline(never)]
+    pub(crate) fn scalar(&self, slot: u16, len: usize) -> Result<&'a [u8], Error> {
         let Some(position) = self.field_position(slot) else {
-            return Ok(None);
+            return Ok(&[]);
         };
-        match bytes_at(self.bytes, position) {
-            Some(value) => Ok(Some(value)),
+        match self
+            .bytes
+            .get(position..)
+            .and_then(|bytes| bytes.get(..len))
+        {
+            Some(value) => Ok(value),
             None => Err(Error::OutOfBounds {
                 field: self.field(slot),
                 position,

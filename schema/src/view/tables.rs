@@ -120,8 +120,9 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// If the field is not within the file.
+    #[inline(always)]
     pub fn element_type(&self) -> Result<i8, Error> {
-        self.0.i8(1, 0)
+        Ok(self.0.scalar(1, 1)?.first().map_or(0, |byte| *byte as i8))
     }
 
     /// Index of the buffer with the tensor's constant data; 0, or a buffer without data, for one
@@ -154,8 +155,9 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// If the field is not within the file.
+    #[inline(always)]
     pub fn is_variable(&self) -> Result<bool, Error> {
-        self.0.bool(5, false)
+        Ok(self.0.scalar(5, 1)?.first().is_some_and(|byte| *byte != 0))
     }
 
     /// The table `SparsityParameters`; present if the constant data is stored sparsely.
