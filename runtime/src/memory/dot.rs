@@ -204,6 +204,12 @@ impl<'a, T: Factor> Field<'a, T> {
         })
     }
 
+    /// How far apart runs are.
+    #[inline(always)]
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     /// The runs of a window: `start` of the input on, and `first` of each channel's weights; `len` elements of the input and
     /// `extent.len` of the weights.
     #[inline(always)]
