@@ -113,19 +113,22 @@ struct Pixels<'a, A: Arithmetic> {
 fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
     let mut buffer = [0u64; COPIED / 8];
     let wrong = Fault::Shape(Operand::Input(0));
-    let pixels = Pixels::new(setup, g, arithmetic, &mut buffer).ok_or(wrong)?;
+    let mut pixels = Pixels {
+        g,
+        arithmetic,
+        input: elements(setup.input),
+        output: elements_mut(setup.output),
+        copied: None,
+        field: Field::default(),
+    };
+    pixels.set(setup, &mut buffer).ok_or(wrong)?;
     g.each(|spot| pixels.pixel(&spot).ok_or(wrong))
 }
 
 impl<'a, A: Arithmetic> Pixels<'a, A> {
-    #[inline(always)]
-    fn new(
-        setup: &'a Setup<'_>,
-        g: &'a Geometry,
-        arithmetic: &'a A,
-        buffer: &'a mut [u64; COPIED / 8],
-    ) -> Option<Self> {
-        let input: View<'_, A::Data> = elements(setup.input);
+    #[inline(never)]
+    fn set(&mut self, setup: &'a Setup<'_>, buffer: &'a mut [u64; COPIED / 8]) -> Option<()> {
+        let g = self.g;
         let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
         let run = g.filter_depth;
         // The filter's bytes were found in the file, so that these are no more.
@@ -146,19 +149,13 @@ impl<'a, A: Arithmetic> Pixels<'a, A> {
         let buffer: ViewMut<'_, A::Data> = ViewMut::of(buffer).cast().unwrap_or_default();
         let bytes = size_of::<A::Data>() == 1;
         let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
-        let copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
-        let source = copied.map_or(input, ViewMut::view);
-        Some(Self {
-            g,
-            arithmetic,
-            input,
-            output: elements_mut(setup.output),
-            copied,
-            field: Field::new(source, weights, (g.channels, per_filter), most, steps)?,
-        })
+        self.copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
+        let source = self.copied.map_or(self.input, ViewMut::view);
+        let sizes = (g.channels, per_filter);
+        self.field.set((source, weights), sizes, most, steps)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn pixel(&self, spot: &Spot) -> Option<()> {
         let (g, steps) = (self.g, self.field.steps());
         let run = g.filter_depth;
