@@ -12,7 +12,7 @@ use core::marker::PhantomData;
 use super::{View, ViewMut};
 
 /// How far apart runs of elements are that are multiplied: those of the input, and those of the weights.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steps {
     /// From a row of the input to the next one.
     pub(crate) input_row: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Steps {
 }
 
 /// How many runs a window has, in rows and columns, and how many elements each of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extent {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
@@ -167,6 +167,7 @@ impl<T: Factor> Runs<'_, T> {
 }
 
 /// An input and weights, of which windows are taken; all but their places is checked once.
+#[derive(Default)]
 pub(crate) struct Field<'a, T: Factor> {
     input: View<'a, T>,
     weights: View<'a, T::Weight>,
@@ -180,28 +181,41 @@ pub(crate) struct Field<'a, T: Factor> {
 }
 
 impl<'a, T: Factor> Field<'a, T> {
-    /// Windows have no more rows, columns and elements in a run than `most`. The weights of each of `channels` output
-    /// channels are `stride` apart.
-    pub(crate) fn new(
-        input: View<'a, T>,
-        weights: View<'a, T::Weight>,
+    /// Sets all of it, in place, since stacks are small. Windows have no more rows, columns and elements in a run than `most`.
+    /// The weights of each of `channels` output channels are `stride` apart.
+    #[inline(always)]
+    pub(crate) fn set(
+        &mut self,
+        (input, weights): (View<'a, T>, View<'a, T::Weight>),
         (channels, stride): (usize, usize),
         most: Extent,
         steps: Steps,
-    ) -> Option<Self> {
+    ) -> Option<()> {
+        (self.input, self.weights) = (input, weights);
+        (self.most, self.steps) = (most, steps);
+        (self.channels, self.stride) = (channels, stride);
+        let found = self.room();
+        // Without room for a window there are none.
+        (self.room, self.channels) = (found.unwrap_or(0), found.map_or(0, |_| channels));
+        if found.is_none() {
+            (self.input, self.weights) = (View::default(), View::default());
+        }
+        found.map(|_| ())
+    }
+
+    #[inline(never)]
+    fn room(&self) -> Option<usize> {
+        let Self { most, steps, .. } = self;
         most.end(steps.input_row, steps.input_col)?;
         most.end(steps.weight_row, steps.weight_col)?;
-        let last = channels.checked_sub(1)?.checked_mul(stride)?;
-        let room = weights.len.checked_sub(last)?;
-        Some(Self {
-            input,
-            weights,
-            steps,
-            most,
-            channels,
-            stride,
-            room,
-        })
+        let last = self.channels.checked_sub(1)?.checked_mul(self.stride)?;
+        self.weights.len.checked_sub(last)
+    }
+
+    /// How far apart runs are.
+    #[inline(always)]
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     /// The runs of a window: `start` of the input on, and `first` of each channel's weights; `len` elements of the input and

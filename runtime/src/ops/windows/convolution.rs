@@ -93,78 +93,109 @@ fn int4(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// Bytes of a window that is copied to the stack.
-const COPIED: usize = 64;
+const COPIED: usize = 48;
+
+/// What is the same for all pixels.
+struct Pixels<'a, A: Arithmetic> {
+    g: &'a Geometry,
+    arithmetic: &'a A,
+    input: View<'a, A::Data>,
+    output: ViewMut<'a, A::Data>,
+    /// Where windows are copied to.
+    copied: Option<ViewMut<'a, A::Data>>,
+    field: Field<'a, A::Data>,
+}
 
 /// Pixel by pixel, with four channels at a time: all of a pixel's window is read for each of them.
 ///
 /// Windows with few elements in a row are copied together first.
 #[inline(never)]
 fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
-    let input: View<'_, A::Data> = elements(setup.input);
-    let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
-    let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
-    let (depth, run) = (g.depth, g.filter_depth);
-    // The filter's bytes were found in the file, so that these are no more.
-    let weight_row = g.width.filter.wrapping_mul(run);
-    let per_filter = g.height.filter.wrapping_mul(weight_row);
-    let joined = g.groups == 1 && g.width.dilation.get() == 1;
-    let input_row = g.width.input.wrapping_mul(depth);
-    let steps = Steps {
-        input_row: input_row.wrapping_mul(g.height.dilation.get()),
-        input_col: depth.wrapping_mul(g.width.dilation.get()),
-        weight_row,
-        weight_col: run,
-    };
-    let most = Extent {
-        rows: g.height.filter,
-        cols: g.width.filter,
-        len: per_filter,
-    };
     let mut buffer = [0u64; COPIED / 8];
-    let buffer: ViewMut<'_, A::Data> = ViewMut::of(&mut buffer).cast().unwrap_or_default();
-    let bytes = size_of::<A::Data>() == 1;
-    let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
-    let copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
     let wrong = Fault::Shape(Operand::Input(0));
-    let source = copied.map_or(input, ViewMut::view);
-    let sizes = (g.channels, per_filter);
-    let field = Field::new(source, weights, sizes, most, steps).ok_or(wrong)?;
-    let filters = g.channels.checked_div(g.groups).unwrap_or(0);
-    let mut out = 0usize;
-    g.each(|spot| {
-        let Spot { rows, cols, .. } = spot;
-        let mut start = spot.start.wrapping_mul(depth);
-        let first = spot.row.wrapping_mul(weight_row);
+    let mut pixels = Pixels {
+        g,
+        arithmetic,
+        input: elements(setup.input),
+        output: elements_mut(setup.output),
+        copied: None,
+        field: Field::default(),
+    };
+    pixels.set(setup, &mut buffer).ok_or(wrong)?;
+    g.each(|spot| pixels.pixel(&spot).ok_or(wrong))
+}
+
+impl<'a, A: Arithmetic> Pixels<'a, A> {
+    #[inline(never)]
+    fn set(&mut self, setup: &'a Setup<'_>, buffer: &'a mut [u64; COPIED / 8]) -> Option<()> {
+        let g = self.g;
+        let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
+        let run = g.filter_depth;
+        // The filter's bytes were found in the file, so that these are no more.
+        let weight_row = g.width.filter.wrapping_mul(run);
+        let per_filter = g.height.filter.wrapping_mul(weight_row);
+        let input_row = g.width.input.wrapping_mul(g.depth);
+        let steps = Steps {
+            input_row: input_row.wrapping_mul(g.height.dilation.get()),
+            input_col: g.depth.wrapping_mul(g.width.dilation.get()),
+            weight_row,
+            weight_col: run,
+        };
+        let most = Extent {
+            rows: g.height.filter,
+            cols: g.width.filter,
+            len: per_filter,
+        };
+        let buffer: ViewMut<'_, A::Data> = ViewMut::of(buffer).cast().unwrap_or_default();
+        let bytes = size_of::<A::Data>() == 1;
+        let narrow = g.groups == 1 && g.height.filter > 1 && weight_row < 16;
+        self.copied = buffer.part(0, per_filter).filter(|_| bytes && narrow);
+        let source = self.copied.map_or(self.input, ViewMut::view);
+        let sizes = (g.channels, per_filter);
+        self.field.set((source, weights), sizes, most, steps)
+    }
+
+    #[inline(always)]
+    fn pixel(&self, spot: &Spot) -> Option<()> {
+        let (g, steps) = (self.g, self.field.steps());
+        let run = g.filter_depth;
+        let mut start = spot.start.wrapping_mul(g.depth);
+        let first = spot.row.wrapping_mul(steps.weight_row);
         let mut first = first.wrapping_add(spot.col.wrapping_mul(run));
         let mut extent = Extent {
-            rows,
-            cols,
+            rows: spot.rows,
+            cols: spot.cols,
             len: run,
         };
-        if joined {
-            extent.len = cols.wrapping_mul(run);
+        // Runs without gaps are one.
+        if g.groups == 1 && g.width.dilation.get() == 1 {
+            extent.len = spot.cols.wrapping_mul(run);
             extent.cols = 1;
-            if extent.len == steps.input_row && extent.len == weight_row {
-                extent.len = extent.len.wrapping_mul(rows);
+            if extent.len == steps.input_row && extent.len == steps.weight_row {
+                extent.len = extent.len.wrapping_mul(spot.rows);
                 extent.rows = 1;
             }
         }
-        if let Some(to) = copied {
-            let from = (input, start);
-            dot::copy(from, (extent, &steps), (to, first), arithmetic.padding()).ok_or(wrong)?;
-            extent.len = per_filter;
+        if let Some(to) = self.copied {
+            let padding = self.arithmetic.padding();
+            dot::copy((self.input, start), (extent, steps), (to, first), padding)?;
+            extent.len = to.len();
             (extent.rows, extent.cols) = (1, 1);
             (start, first) = (0, 0);
         }
-        let pixel = output.part(out, g.channels).ok_or(wrong)?;
-        out = out.wrapping_add(g.channels);
-        let mut from = 0;
-        for _ in 0..g.groups {
-            let window = field.window(start, first, extent).ok_or(wrong)?;
-            channels(arithmetic, &window, (from, from + filters), pixel);
-            from += filters;
+        let pixel = (self.output).part(spot.pixel.wrapping_mul(g.channels), g.channels)?;
+        // As many for each group.
+        let (mut from, mut to) = (0, g.channels);
+        if g.groups != 1 {
+            to = g.channels.checked_div(g.groups)?;
+        }
+        let filters = to;
+        while to <= g.channels {
+            let window = self.field.window(start, first, extent)?;
+            channels(self.arithmetic, &window, (from, to), pixel);
+            (from, to) = (to, to.wrapping_add(filters));
             start = start.wrapping_add(run);
         }
-        Ok(())
-    })
+        Some(())
+    }
 }

@@ -108,7 +108,10 @@ fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> R
         len,
     };
     let wrong = Fault::Shape(Operand::Input(0));
-    let field = Field::new(input, weights, (1, 0), most, steps).ok_or(wrong)?;
+    let mut field = Field::default();
+    field
+        .set((input, weights), (1, 0), most, steps)
+        .ok_or(wrong)?;
     // One run over all channels, or for each input channel over those that come from it.
     let (runs, lanes) = if multiplier == 1 {
         (1, len)

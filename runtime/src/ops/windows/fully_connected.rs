@@ -211,12 +211,7 @@ fn connect<A: Arithmetic>(setup: &Setup<'_>, sizes: &Sizes, arithmetic: &A) -> R
     let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
     let output: ViewMut<'_, A::Data> = elements_mut(setup.output);
     let wrong = Fault::Shape(Operand::Input(0));
-    let steps = Steps {
-        input_row: 0,
-        input_col: 0,
-        weight_row: 0,
-        weight_col: 0,
-    };
+    let steps = Steps::default();
     let (depth, len) = (sizes.depth, sizes.channels);
     let extent = Extent {
         rows: 1,
@@ -226,7 +221,10 @@ fn connect<A: Arithmetic>(setup: &Setup<'_>, sizes: &Sizes, arithmetic: &A) -> R
     if len == 0 {
         return Ok(());
     }
-    let field = Field::new(input, weights, (len, depth), extent, steps).ok_or(wrong)?;
+    let mut field = Field::default();
+    field
+        .set((input, weights), (len, depth), extent, steps)
+        .ok_or(wrong)?;
     let (mut start, mut out) = (0usize, 0usize);
     for _ in 0..sizes.rows {
         let window = field.window(start, 0, extent).ok_or(wrong)?;
