@@ -257,16 +257,17 @@ impl<'a> Scale<'a> {
     }
 }
 
+/// The shift with all bits turned, which is what [`scaled`] shifts by.
 #[inline(always)]
 fn pack(factor: Multiplier) -> u64 {
-    u64::from(factor.multiplier as u32) << 32 | u64::from(factor.shift as u32)
+    u64::from(factor.multiplier as u32) << 32 | u64::from(!factor.shift as u32)
 }
 
 #[inline(always)]
 fn unpack(word: u64) -> Multiplier {
     Multiplier {
         multiplier: (word >> 32) as i32,
-        shift: word as i32,
+        shift: !(word as i32),
     }
 }
 
@@ -282,7 +283,7 @@ fn scaled(factor: Multiplier, sum: i32) -> i32 {
     let high = (product >> 31) as i32;
     // Half away from zero, `shift` being 1 + `below`.
     (high
-        .wrapping_add(high >> 31)
+        .wrapping_add((product >> 63) as i32)
         .wrapping_shr(below)
         .wrapping_add(1))
         >> 1
