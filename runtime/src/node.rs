@@ -135,6 +135,12 @@ impl<'a> Node<'a> {
             .ok_or(Fault::Scratch)
     }
 
+    /// The first bytes of the scratch memory that the kernel asked for: not more than those.
+    pub(crate) fn scratch_of(&self, bytes: usize) -> Option<ViewMut<'a, u8>> {
+        self.run
+            .at(Place(self.run.operator_word(self.number)), bytes)
+    }
+
     fn scratch_bytes(&self) -> Result<ViewMut<'a, u8>, Fault> {
         let kernel = self.run.kernel(self).ok_or(Fault::Scratch)?;
         let bytes = (kernel.scratch.ok_or(Fault::Scratch)?)(self)?;

@@ -113,7 +113,7 @@ fn read<'a>(
     match scales_of_filter(node)? {
         0 | 1 => setup.scale.read_rounded(node, activation),
         _ if filter == Type::INT4 => Err(Fault::Quantization(Operand::Input(1))),
-        _ => setup.scale.read(node, channels, activation),
+        _ => (setup.scale).read(node, channels, Some(sizes.rows), activation),
     }
 }
 

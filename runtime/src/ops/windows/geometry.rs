@@ -51,7 +51,7 @@ impl Direction {
 
     /// The first and one past the last element of the filter that lie on the input for output `at`, and where the first
     /// one does.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn range(&self, at: usize) -> (usize, usize, usize) {
         let from = at.wrapping_mul(self.stride);
         let before = self.padding.saturating_sub(from);
@@ -137,6 +137,12 @@ impl Geometry {
             return Err(Fault::Shape(Operand::Input(1)));
         }
         Ok(())
+    }
+
+    /// The number of output pixels, if it can be counted.
+    pub(super) fn outputs(&self) -> Option<usize> {
+        let lines = self.batches.checked_mul(self.height.output)?;
+        lines.checked_mul(self.width.output)
     }
 
     /// Reads the options; the slots are those of `Conv2DOptions` and `DepthwiseConv2DOptions`.

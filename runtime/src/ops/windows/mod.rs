@@ -102,7 +102,9 @@ impl<'a> Setup<'a> {
             _ => {}
         }
         let axis = if depthwise { 3 } else { 0 };
-        self.scale.read(node, (g.channels, axis), g.activation)
+        let outputs = g.outputs();
+        self.scale
+            .read(node, (g.channels, axis), outputs, g.activation)
     }
 }
 
