@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::fmt;
 
-use arenaplan_schema::view;
+use arenaplan_schema::view::{self, Tables};
 
 use crate::error::{Error, Fault, Operand};
 use crate::kernel::{Code, Kernel};
@@ -63,6 +63,15 @@ pub trait Observer {
     fn before(&self, subgraph: u32, operator: u32, head: ViewMut<'_, u8>) {
         let _ = (subgraph, operator, head);
     }
+}
+
+/// A subgraph's tensors and operators.
+struct Lists<'a> {
+    index: u32,
+    /// Positions of the first ones.
+    first: Numbers,
+    tensors: Tables<'a, view::Tensor<'a>>,
+    operators: Tables<'a, view::Operator<'a>>,
 }
 
 /// What an inference works with.
@@ -172,26 +181,52 @@ impl<'a> Run<'a> {
         first: Numbers,
         with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let tensors = subgraph.tensors()?;
-        let operators = subgraph.operators()?;
-        for k in 0..operators.len() {
-            let operator = operators.get(k)?;
-            with(&Node {
-                run: self,
-                subgraph: index,
-                index: k as u32,
-                operator,
-                inputs: operator.inputs()?,
-                outputs: operator.outputs()?,
-                tensors,
-                first_tensor: first.tensor,
-                number: first.operator.saturating_add(k as u32),
-            })?;
+        let lists = Lists {
+            index,
+            first,
+            tensors: subgraph.tensors()?,
+            operators: subgraph.operators()?,
+        };
+        for k in 0..lists.operators.len() {
+            // Results stay where they are, here and below: stacks are small.
+            match &self.node(&lists, k) {
+                Ok(node) => with(node)?,
+                Err(error) => return Err(*error),
+            }
         }
         Ok(())
     }
 
+    /// The operator `k` of a subgraph.
+    #[inline(never)]
+    fn node(&'a self, lists: &Lists<'a>, k: usize) -> Result<Node<'a>, Error> {
+        let operator = lists.operators.get(k)?;
+        Ok(Node {
+            run: self,
+            subgraph: lists.index,
+            index: k as u32,
+            operator,
+            inputs: operator.inputs()?,
+            outputs: operator.outputs()?,
+            tensors: lists.tensors,
+            first_tensor: lists.first.tensor,
+            number: lists.first.operator.saturating_add(k as u32),
+        })
+    }
+
+    #[inline(never)]
+    fn lists(&self, index: u32) -> Result<Lists<'a>, Error> {
+        let (subgraph, first) = Numbers::of(&self.model, index)?;
+        Ok(Lists {
+            index,
+            first,
+            tensors: subgraph.tensors()?,
+            operators: subgraph.operators()?,
+        })
+    }
+
     /// Runs the model's first subgraph, if it has one.
+    #[inline(never)]
     pub(crate) fn main(&'a self) -> Result<(), Error> {
         match self.model.subgraphs()?.is_empty() {
             true => Ok(()),
@@ -200,12 +235,26 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the operators of a subgraph.
+    #[inline(never)]
     pub(crate) fn subgraph(&'a self, index: u32) -> Result<(), Error> {
-        let (subgraph, first) = Numbers::of(&self.model, index)?;
-        self.for_each_node_of(index, &subgraph, first, &mut |node| self.operator(node))
+        let lists = self.lists(index);
+        let lists = match &lists {
+            Ok(lists) => lists,
+            Err(error) => return Err(*error),
+        };
+        for k in 0..lists.operators.len() {
+            self.operator(lists, k)?;
+        }
+        Ok(())
     }
 
-    fn operator(&'a self, node: &Node<'a>) -> Result<(), Error> {
+    #[inline(never)]
+    fn operator(&'a self, lists: &Lists<'a>, k: usize) -> Result<(), Error> {
+        let node = self.node(lists, k);
+        let node = match &node {
+            Ok(node) => node,
+            Err(error) => return Err(*error),
+        };
         let (subgraph, operator) = (node.subgraph, node.index);
         let kernel = self.kernel_or_error(node)?;
         if let Some(observer) = self.observer {

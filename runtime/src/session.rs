@@ -168,7 +168,7 @@ impl<'m, 't> Session<'m, 't> {
     /// # Errors
     /// If a kernel cannot run an operator.
     pub fn invoke(&mut self, head: &mut [u8]) -> Result<(), Error> {
-        self.run(head, None)?.main()
+        invoke(self.run(head, None))
     }
 
     /// As [`invoke`](Self::invoke), and shows the memory to `observer` around each operator.
@@ -180,7 +180,7 @@ impl<'m, 't> Session<'m, 't> {
         head: &mut [u8],
         observer: &dyn Observer,
     ) -> Result<(), Error> {
-        self.run(head, Some(observer))?.main()
+        invoke(self.run(head, Some(observer)))
     }
 
     /// Sets variables and resources to what they were before the first inference.
@@ -370,6 +370,15 @@ impl<'m, 't> Session<'m, 't> {
             observer,
             depth: Cell::new(0),
         })
+    }
+}
+
+/// Runs the model. The result is looked at where it is, since stacks are small.
+#[inline(always)]
+fn invoke(run: Result<Run<'_>, Error>) -> Result<(), Error> {
+    match &run {
+        Ok(run) => run.main(),
+        Err(error) => Err(*error),
     }
 }
 
