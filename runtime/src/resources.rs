@@ -43,19 +43,28 @@ fn count(model: &Model<'_>, sizes: &mut Sizes) -> Result<(), Error> {
 
 fn number(run: &Run<'_>) -> Result<(), Error> {
     let model = &run.model;
-    for_each_operator(model, &mut |_, numbers, operator| {
-        if code(model, operator)? == Code::VAR_HANDLE
-            && let Some(tensor) = operator
-                .outputs()?
-                .get(0)
-                .and_then(|t| u32::try_from(t).ok())
-        {
-            let (number, _) = resource_number(model, operator)?;
-            let index = numbers.tensor.saturating_add(tensor);
-            if index < run.tensors {
-                run.words.set(index as usize, Place::resource(number).0);
-            }
+    let mut number = 0;
+    for_each_operator(model, &mut |_, _, first| {
+        if code(model, first)? != Code::VAR_HANDLE || !is_first(model, first)? {
+            return Ok(());
         }
+        let name = resource_name(first)?;
+        for_each_operator(model, &mut |_, numbers, operator| {
+            if code(model, operator)? == Code::VAR_HANDLE
+                && resource_name(operator)? == name
+                && let Some(tensor) = operator
+                    .outputs()?
+                    .get(0)
+                    .and_then(|t| u32::try_from(t).ok())
+            {
+                let index = numbers.tensor.saturating_add(tensor);
+                if index < run.tensors {
+                    run.words.set(index as usize, Place::resource(number).0);
+                }
+            }
+            Ok(())
+        })?;
+        number += 1;
         Ok(())
     })
 }
@@ -126,9 +135,7 @@ fn for_each_resource<'a>(
     with: &mut dyn FnMut(usize, u8) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for_each_operator(model, &mut |_, _, operator| {
-        if code(model, operator)? != Code::VAR_HANDLE
-            || resource_number(model, operator)?.1 != operator.table().position()
-        {
+        if code(model, operator)? != Code::VAR_HANDLE || !is_first(model, operator)? {
             return Ok(());
         }
         let name = resource_name(operator)?;
@@ -159,24 +166,6 @@ fn for_each_resource<'a>(
         let (bytes, zero) = found.unwrap_or((0, 0));
         with(bytes, zero)
     })
-}
-
-/// The number of the resource of a VAR_HANDLE, and where in the file the first VAR_HANDLE with that name is.
-fn resource_number(model: &Model<'_>, operator: &Operator<'_>) -> Result<(u32, usize), Error> {
-    let name = resource_name(operator)?;
-    let mut number = 0;
-    let mut found = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if found.is_none() && code(model, other)? == Code::VAR_HANDLE {
-            if resource_name(other)? == name {
-                found = Some(other.table().position());
-            } else if is_first(model, other)? {
-                number += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok((number, found.unwrap_or(usize::MAX)))
 }
 
 /// Whether no VAR_HANDLE before `operator` has its name.
