@@ -119,11 +119,17 @@ fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
         let subgraph = subgraph?;
         for operator in subgraph.operators()? {
             let operator = operator?;
-            let number = Code(
-                codes
-                    .get(operator.opcode_index()? as usize)?
-                    .builtin_code()?,
-            );
+            let code = codes.get(operator.opcode_index()? as usize)?;
+            let number = Code(code.builtin_code()?);
+            if number == Code::CUSTOM {
+                let name = code
+                    .custom_code()?
+                    .map_or(String::new(), |name| name.to_string());
+                return Err(format!(
+                    "the runtime has no kernel for the custom operator `{name}`: write one, and list it in KERNELS"
+                )
+                .into());
+            }
             let Some(&(_, name)) = CODES.iter().find(|(code, _)| *code == number) else {
                 return Err(format!("operator {} is not known", number.0).into());
             };
