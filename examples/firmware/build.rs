@@ -156,7 +156,7 @@ fn data_type(
         let given = list
             .into_iter()
             .filter_map(|tensor| usize::try_from(tensor).ok());
-        let types = given.map(|tensor| Ok(subgraph.tensors()?.get(tensor)?.element_type()?));
+        let types = given.map(|tensor| subgraph.tensors()?.get(tensor)?.element_type());
         types.collect::<Result<Vec<i8>, view::Error>>()
     };
     let (mut inputs, outputs) = (types(operator.inputs()?)?, types(operator.outputs()?)?);

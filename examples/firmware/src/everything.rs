@@ -1,7 +1,6 @@
 //! Calls all that the runtime offers to an application, so that all of it is linked; nothing here computes anything.
-//!
-//! Left out are `Debug` and `Display`, whose code is the language's.
 
+use core::fmt::Write;
 use core::hint::black_box;
 use core::ptr::addr_of_mut;
 
@@ -69,7 +68,21 @@ pub fn everything(interpreter: &mut Interpreter<'_, '_>, model: &[u8]) -> Result
     session.invoke_observed(head, &Look)?;
     black_box(session.output::<f32>(head, any)?);
     black_box(session.recording()?.head_bytes);
-    session.reset()
+    if let Err(error) = session.reset() {
+        let _ = write!(Sink, "{error} {error:?}");
+    }
+    let recording = interpreter.recording()?;
+    let _ = write!(Sink, "{recording} {recording:?} {session:?}");
+    Ok(())
+}
+
+struct Sink;
+
+impl Write for Sink {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        black_box(text);
+        Ok(())
+    }
 }
 
 fn typed<T: Value>(interpreter: &mut Interpreter<'_, '_>, index: usize) -> Result<(), Error> {
