@@ -119,11 +119,17 @@ fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
         let subgraph = subgraph?;
         for operator in subgraph.operators()? {
             let operator = operator?;
-            let number = Code(
-                codes
-                    .get(operator.opcode_index()? as usize)?
-                    .builtin_code()?,
-            );
+            let code = codes.get(operator.opcode_index()? as usize)?;
+            let number = Code(code.builtin_code()?);
+            if number == Code::CUSTOM {
+                let name = code
+                    .custom_code()?
+                    .map_or(String::new(), |name| name.to_string());
+                return Err(format!(
+                    "the runtime has no kernel for the custom operator `{name}`: write one, and list it in KERNELS"
+                )
+                .into());
+            }
             let Some(&(_, name)) = CODES.iter().find(|(code, _)| *code == number) else {
                 return Err(format!("operator {} is not known", number.0).into());
             };
@@ -150,7 +156,7 @@ fn data_type(
         let given = list
             .into_iter()
             .filter_map(|tensor| usize::try_from(tensor).ok());
-        let types = given.map(|tensor| Ok(subgraph.tensors()?.get(tensor)?.element_type()?));
+        let types = given.map(|tensor| subgraph.tensors()?.get(tensor)?.element_type());
         types.collect::<Result<Vec<i8>, view::Error>>()
     };
     let (mut inputs, outputs) = (types(operator.inputs()?)?, types(operator.outputs()?)?);

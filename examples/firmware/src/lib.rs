@@ -2,6 +2,8 @@
 #![no_std]
 
 pub mod board;
+#[cfg(feature = "all-kernels")]
+pub mod everything;
 pub mod golden;
 pub mod measure;
 

@@ -26,40 +26,8 @@ fn run() -> Result<(), Error> {
     interpreter.invoke()?;
     black_box(interpreter.output::<i8>(0)?);
     #[cfg(feature = "all-kernels")]
-    all(&mut interpreter)?;
+    firmware::everything::everything(&mut interpreter, black_box(&MODEL.0))?;
     Ok(())
-}
-
-/// The rest of what an application can call.
-#[cfg(feature = "all-kernels")]
-fn all(interpreter: &mut Interpreter<'_, '_>) -> Result<(), Error> {
-    use arenaplan_runtime::{Observer, ViewMut};
-
-    struct Look;
-    impl Observer for Look {
-        fn after(&self, subgraph: u32, operator: u32, head: ViewMut<'_, u8>) {
-            black_box((subgraph, operator, head));
-        }
-    }
-
-    let any = black_box(0);
-    interpreter.set_input::<f32>(any, black_box(&[]))?;
-    interpreter.set_input::<i64>(any, black_box(&[]))?;
-    black_box(interpreter.output::<f32>(any)?);
-    black_box(interpreter.output::<u64>(any)?);
-    let session = interpreter.session();
-    black_box((session.inputs(), session.outputs()));
-    black_box((
-        session.head_bytes(),
-        session.room_bytes(),
-        session.tail_bytes(),
-    ));
-    for info in [session.input_info(any)?, session.output_info(any)?] {
-        black_box(info.quantization());
-        black_box((info.element_type, info.shape));
-    }
-    interpreter.invoke_observed(&Look)?;
-    interpreter.reset()
 }
 
 #[cfg(feature = "panics")]
