@@ -77,7 +77,7 @@ pub(crate) struct Lists<'a> {
 
 /// What an inference works with.
 pub(crate) struct Run<'a> {
-    pub(crate) model: view::Model<'a>,
+    pub(crate) model: &'a view::Model<'a>,
     pub(crate) kernels: &'a [Kernel],
     pub(crate) head: ViewMut<'a, u8>,
     pub(crate) tail: ViewMut<'a, u8>,
@@ -270,13 +270,20 @@ impl<'a> Run<'a> {
 
 /// The data of a constant tensor of `model`; `None` for a tensor that is computed.
 pub(crate) fn constant<'a>(model: &view::Model<'a>, tensor: &view::Tensor<'a>) -> Option<&'a [u8]> {
+    let buffer = buffer(model, tensor)?;
+    let data = model.buffer_bytes(buffer).ok()??;
+    (!data.is_empty()).then_some(data)
+}
+
+/// The buffer of a tensor that is no variable.
+#[inline(never)]
+fn buffer<'a>(model: &view::Model<'a>, tensor: &view::Tensor<'a>) -> Option<view::Buffer<'a>> {
     let index = tensor.buffer().ok()?;
     if index == 0 || tensor.is_variable().ok()? {
         return None;
     }
-    let buffer = model.buffers().ok()?.get(index as usize).ok()?;
-    let data = model.buffer_bytes(buffer).ok()??;
-    (!data.is_empty()).then_some(data)
+    let buffers = &model.buffers();
+    buffers.as_ref().ok()?.get(index as usize).ok()
 }
 
 /// Positions of a subgraph's first tensor and operator among those of all subgraphs.

@@ -356,17 +356,24 @@ impl<'m, 't> Session<'m, 't> {
         head: &'r mut [u8],
         observer: Option<&'r dyn Observer>,
     ) -> Result<Run<'r>, Error> {
-        let tail = ViewMut::of(&mut *self.tail);
-        let words = tail.part(0, self.sizes.words().saturating_mul(4));
+        let Self {
+            model,
+            kernels,
+            tail,
+            sizes,
+            ..
+        } = self;
+        let tail = ViewMut::of(&mut **tail);
+        let words = tail.part(0, sizes.words().saturating_mul(4));
         let words = words.and_then(ViewMut::cast).ok_or(Error::ArenaAlignment)?;
         Ok(Run {
-            model: self.model,
-            kernels: self.kernels,
+            model,
+            kernels,
             head: ViewMut::of(head),
             tail,
             words,
-            tensors: self.sizes.tensors,
-            operators: self.sizes.operators,
+            tensors: sizes.tensors,
+            operators: sizes.operators,
             observer,
             depth: Cell::new(0),
         })

@@ -57,8 +57,9 @@ fn with<T>(
     (subgraph, operator): (usize, usize),
     ask: &Asked<'_, T>,
 ) -> Result<T, Error> {
+    let model = view::Model::new(model)?;
     let run = Run {
-        model: view::Model::new(model)?,
+        model: &model,
         kernels,
         head: ViewMut::default(),
         tail: ViewMut::default(),

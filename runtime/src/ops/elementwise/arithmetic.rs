@@ -87,7 +87,7 @@ fn of_integers(
 }
 
 /// Two quantized inputs at one scale.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Scaled {
     zero_points: [i32; 2],
     left: u32,
@@ -96,14 +96,21 @@ pub(super) struct Scaled {
 
 impl Scaled {
     /// The inputs as integers of `2^left` units each, at a scale of `unit`, which is above theirs.
-    #[inline(never)]
     pub(super) fn new(t: &Operands<'_>, left: u32, unit: f32) -> Result<Self, Fault> {
-        let factor = |tensor: &Tensor<'_>| below_one(tensor.scale()?, 1.0, unit, tensor);
-        Ok(Self {
-            zero_points: [t.a.zero_point(), t.b.zero_point()],
-            left,
-            factors: [factor(&t.a)?, factor(&t.b)?],
-        })
+        let mut scaled = Self::default();
+        scaled.set(t, left, unit)?;
+        Ok(scaled)
+    }
+
+    #[inline(never)]
+    fn set(&mut self, t: &Operands<'_>, left: u32, unit: f32) -> Result<(), Fault> {
+        let inputs = self.zero_points.iter_mut().zip(&mut self.factors);
+        for ((zero_point, factor), tensor) in inputs.zip([&t.a, &t.b]) {
+            *zero_point = tensor.zero_point();
+            *factor = below_one(tensor.scale()?, 1.0, unit, tensor)?;
+        }
+        self.left = left;
+        Ok(())
     }
 
     #[inline(always)]
@@ -118,7 +125,7 @@ impl Scaled {
 }
 
 /// A quantized result: factor, zero point, least, largest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Out {
     factor: Multiplier,
     zero_point: i32,
@@ -127,15 +134,20 @@ struct Out {
 }
 
 impl Out {
-    #[inline(never)]
     fn new(factor: Multiplier, output: &Tensor<'_>, activation: i8) -> Result<Self, Fault> {
-        let (least, largest) = activation_range(output, activation, ACTIVATION)?;
-        Ok(Self {
+        let mut out = Self {
             factor,
-            zero_point: output.zero_point(),
-            least,
-            largest,
-        })
+            ..Self::default()
+        };
+        out.range(output, activation)?;
+        Ok(out)
+    }
+
+    #[inline(never)]
+    fn range(&mut self, output: &Tensor<'_>, activation: i8) -> Result<(), Fault> {
+        (self.least, self.largest) = activation_range(output, activation, ACTIVATION)?;
+        self.zero_point = output.zero_point();
+        Ok(())
     }
 
     #[inline(always)]
@@ -159,22 +171,34 @@ fn twice_larger(t: &Operands<'_>) -> Result<f32, Fault> {
     Ok(2.0 * if a < b { b } else { a })
 }
 
-#[inline(never)]
-fn sum_prepare(node: &Node<'_>, t: &Operands<'_>) -> Result<(Scaled, Out), Fault> {
-    // 16 bits and their sign leave 15.
-    let left = match t.output.element_type() {
-        Type::INT16 => 15,
-        _ => 20,
-    };
-    let twice = twice_larger(t)?;
-    let factor = below_one(twice, unit(left), t.output.scale()?, &t.output)?;
-    let out = Out::new(factor, &t.output, fused(node)?)?;
-    Ok((Scaled::new(t, left, twice)?, out))
+/// What a quantized sum takes. Filled in place, since stacks are small.
+#[derive(Default)]
+struct Sum {
+    scaled: Scaled,
+    out: Out,
+}
+
+impl Sum {
+    // In line, so that only one frame lies under what reads the quantization.
+    #[inline(always)]
+    fn set(&mut self, node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
+        // 16 bits and their sign leave 15.
+        let left = match t.output.element_type() {
+            Type::INT16 => 15,
+            _ => 20,
+        };
+        let twice = twice_larger(t)?;
+        self.scaled.set(t, left, twice)?;
+        self.out.factor = below_one(twice, unit(left), t.output.scale()?, &t.output)?;
+        self.out.range(&t.output, fused(node)?)
+    }
 }
 
 fn add_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
     t.one_type()?;
-    let (scaled, out) = sum_prepare(node, t)?;
+    let mut sum = Sum::default();
+    sum.set(node, t)?;
+    let (scaled, out) = (&sum.scaled, &sum.out);
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
         out.clamp(out.factor.shrink(a.wrapping_add(b)))
@@ -199,7 +223,9 @@ fn add(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn sub_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
-    let (scaled, out) = sum_prepare(node, t)?;
+    let mut sum = Sum::default();
+    sum.set(node, t)?;
+    let (scaled, out) = (&sum.scaled, &sum.out);
     t.compute(|a: T, b: T| -> T {
         let (a, b) = scaled.of(a.into(), b.into());
         out.clamp(out.factor.shrink(a.wrapping_sub(b)))

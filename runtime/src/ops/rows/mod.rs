@@ -224,10 +224,16 @@ fn dims<const N: usize>(node: &Node<'_>, operand: Operand) -> Result<[usize; N],
     shape.dims().filter(|_| some).ok_or(Fault::Shape(operand))
 }
 
+/// A tensor, looked at where it is: stacks are small.
+fn found<'t, 'a>(tensor: &'t Result<Tensor<'a>, Fault>) -> Result<&'t Tensor<'a>, Fault> {
+    tensor.as_ref().map_err(|fault| *fault)
+}
+
 /// Scale and zero point.
 #[inline(never)]
 fn quantization(node: &Node<'_>, operand: Operand) -> Result<(f32, i32), Fault> {
-    let tensor = tensor(node, operand)?;
+    let tensor = tensor(node, operand);
+    let tensor = found(&tensor)?;
     Ok((tensor.scale()?, tensor.zero_point()))
 }
 
@@ -239,7 +245,8 @@ fn type_of(node: &Node<'_>, operand: Operand) -> Result<Type, Fault> {
 /// The elements of input `index`, whose type is given.
 #[inline(never)]
 fn read<'a, T: Element>(node: &Node<'a>, index: u8, expected: Type) -> Result<View<'a, T>, Fault> {
-    let tensor = tensor(node, Operand::Input(index))?;
+    let tensor = tensor(node, Operand::Input(index));
+    let tensor = found(&tensor)?;
     tensor.expect(expected)?;
     tensor.read()
 }
@@ -269,7 +276,8 @@ fn write<'a, T: Element>(
     operand: Operand,
     expected: Type,
 ) -> Result<ViewMut<'a, T>, Fault> {
-    let tensor = tensor(node, operand)?;
+    let tensor = tensor(node, operand);
+    let tensor = found(&tensor)?;
     tensor.expect(expected)?;
     tensor.write()
 }

@@ -3,7 +3,7 @@
 //! The rules are those of TFLM's `pooling_common.cc`, `l2_pool_2d.cc` and `reference/integer_ops/pooling.h`: a window that
 //! reaches over the edge has fewer pixels, and the average is over those that it has.
 
-use super::{INPUT, Number, OUTPUT, dims, quantization, read, tensor, type_of, write};
+use super::{INPUT, Number, OUTPUT, dims, found, quantization, read, tensor, type_of, write};
 use crate::contract::Contract;
 use crate::error::Fault;
 use crate::fixed::{activation_range, activation_range_f32, clamp};
@@ -204,7 +204,8 @@ fn range_of_integers(node: &Node<'_>) -> Result<(i32, i32), Fault> {
         return Err(Fault::Quantization(OUTPUT));
     }
     let activation = node.options()?.i8(OPTION_ACTIVATION, 0)?;
-    activation_range(&tensor(node, OUTPUT)?, activation, OPTION_ACTIVATION as u8)
+    let output = tensor(node, OUTPUT);
+    activation_range(found(&output)?, activation, OPTION_ACTIVATION as u8)
 }
 
 fn floats<'a>(node: &Node<'a>, reduce: Reduce<'a, f32, f32>) -> Result<(), Fault> {

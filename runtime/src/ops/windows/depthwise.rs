@@ -39,7 +39,13 @@ fn all(node: &Node<'_>) -> Result<(), Fault> {
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut g) = (Setup::default(), Geometry::default());
     setup.convolution(node, &mut g, [Type::INT8, Type::INT8, Type::INT32], true)?;
-    convolve(&setup, &g, &Int8::of(&setup))
+    pixels_int8(&setup, &g)
+}
+
+// Apart from what was needed to get here, since stacks are small.
+#[inline(never)]
+fn pixels_int8(setup: &Setup<'_>, g: &Geometry) -> Result<(), Fault> {
+    convolve(setup, g, &Int8::of(setup))
 }
 
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
@@ -87,7 +93,7 @@ fn int4(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 /// Pixel by pixel, with [`LANES`] channels at a time.
-#[inline(never)]
+#[inline(always)]
 fn convolve<A: Arithmetic>(setup: &Setup<'_>, g: &Geometry, arithmetic: &A) -> Result<(), Fault> {
     let input: View<'_, A::Data> = elements(setup.input);
     let weights: View<'_, <A::Data as Factor>::Weight> = elements(setup.filter);
