@@ -234,13 +234,50 @@ impl<'m, 't> Session<'m, 't> {
             Memory::Tail => &mut *self.tail,
             Memory::Model => return Err(Error::TensorSize { tensor: at.tensor }),
         };
-        Ok(ViewMut::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
+        let slice = ViewMut::of(owner).slice_at(at.start, at.bytes / size_of::<T>());
+        slice.ok_or(Error::TensorSize { tensor: at.tensor })
+    }
+
+    /// As [`input`](Self::input), of an input that must have the dimensions `shape`, outermost first.
+    ///
+    /// # Errors
+    /// If there is no such input, it has another shape, or its elements are no `T`.
+    pub fn input_shaped<'h, T: Value>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&'h mut [T], Error> {
+        self.expect_shape(true, index, shape)?;
+        self.input(head, index)
+    }
+
+    /// Sets the elements of input `index`.
+    ///
+    /// # Errors
+    /// If there is no such input, its elements are no `T`, or it has more or fewer.
+    pub fn set_input<T: Value>(
+        &mut self,
+        head: &mut [u8],
+        index: usize,
+        values: &[T],
+    ) -> Result<(), Error> {
+        let input = self.input::<T>(head, index)?;
+        if input.len() != values.len() {
+            return Err(Error::ElementCount {
+                needed: input.len(),
+                given: values.len(),
+            });
+        }
+        input.copy_from_slice(values);
+        Ok(())
     }
 
     /// The elements of output `index`, in row-major order, as the last inference left them.
     ///
     /// # Errors
-    /// If there is no such output, or its elements are no `T`.
+    /// If there is no such output, or its elements are no `T`; [`Error::ConstantAlignment`] if it is a constant that the
+    /// file aligns less than Rust does a `T`.
     pub fn output<'h, T: Value>(
         &'h mut self,
         head: &'h mut [u8],
@@ -252,7 +289,47 @@ impl<'m, 't> Session<'m, 't> {
             Memory::Tail => &*self.tail,
             Memory::Model => self.model.as_bytes(),
         };
-        Ok(View::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
+        let slice = View::of(owner).slice_at(at.start, at.bytes / size_of::<T>());
+        // All within the arena is aligned for all types.
+        slice.ok_or(Error::ConstantAlignment { tensor: at.tensor })
+    }
+
+    /// As [`output`](Self::output), of an output that must have the dimensions `shape`, outermost first.
+    ///
+    /// # Errors
+    /// As those of [`output`](Self::output), and if it has another shape.
+    pub fn output_shaped<'h, T: Value>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&'h [T], Error> {
+        self.expect_shape(false, index, shape)?;
+        self.output(head, index)
+    }
+
+    /// Whether an input or an output has a shape.
+    fn expect_shape(&self, inputs: bool, index: usize, shape: &[usize]) -> Result<(), Error> {
+        let (tensor, table) = self.table(inputs, index)?;
+        let found = Shape(table.shape()?);
+        let rank = found.rank();
+        let error = |axis: usize, found: usize| {
+            Err(Error::Shape {
+                tensor,
+                rank: u16::try_from(rank).unwrap_or(u16::MAX),
+                axis: u16::try_from(axis).unwrap_or(u16::MAX),
+                found: found as u32,
+            })
+        };
+        if rank != shape.len() {
+            return error(rank, 0);
+        }
+        for (axis, &dim) in shape.iter().enumerate() {
+            if found.dim(axis) != dim {
+                return error(axis, found.dim(axis));
+            }
+        }
+        Ok(())
     }
 
     fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
@@ -432,10 +509,17 @@ impl Info<'_> {
 }
 
 /// A model that is ready to run, with an arena of its own: the head from its start, the tail at its end.
-#[derive(Debug)]
 pub struct Interpreter<'m, 'a> {
     session: Session<'m, 'a>,
     head: &'a mut [u8],
+}
+
+impl fmt::Debug for Interpreter<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'m, 'a> Interpreter<'m, 'a> {
@@ -521,27 +605,43 @@ impl<'m, 'a> Interpreter<'m, 'a> {
         self.session.input(self.head, index)
     }
 
-    /// Sets the elements of input `index`.
+    /// As [`Session::input_shaped`].
+    ///
+    /// # Errors
+    /// If there is no such input, it has another shape, or its elements are no `T`.
+    pub fn input_shaped<T: Value>(
+        &mut self,
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&mut [T], Error> {
+        self.session.input_shaped(self.head, index, shape)
+    }
+
+    /// As [`Session::set_input`].
     ///
     /// # Errors
     /// If there is no such input, its elements are no `T`, or it has more or fewer.
     pub fn set_input<T: Value>(&mut self, index: usize, values: &[T]) -> Result<(), Error> {
-        let input = self.input::<T>(index)?;
-        if input.len() != values.len() {
-            return Err(Error::ElementCount {
-                needed: input.len(),
-                given: values.len(),
-            });
-        }
-        input.copy_from_slice(values);
-        Ok(())
+        self.session.set_input(self.head, index, values)
     }
 
     /// As [`Session::output`].
     ///
     /// # Errors
-    /// If there is no such output, or its elements are no `T`.
+    /// As those of [`Session::output`].
     pub fn output<T: Value>(&mut self, index: usize) -> Result<&[T], Error> {
         self.session.output(self.head, index)
+    }
+
+    /// As [`Session::output_shaped`].
+    ///
+    /// # Errors
+    /// As those of [`Session::output_shaped`].
+    pub fn output_shaped<T: Value>(
+        &mut self,
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&[T], Error> {
+        self.session.output_shaped(self.head, index, shape)
     }
 }
