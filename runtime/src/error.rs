@@ -99,6 +99,17 @@ pub enum Error {
         /// The type that it has.
         found: Type,
     },
+    /// An input or output was asked for with another shape than it has.
+    Shape {
+        /// Position in the plan.
+        tensor: u32,
+        /// How many dimensions it has.
+        rank: u16,
+        /// The first dimension that differs; `rank` if the number of dimensions does.
+        axis: u16,
+        /// What that dimension is; 0 if the number of dimensions differs.
+        found: u32,
+    },
     /// Values given for an input are too few or too many.
     ElementCount {
         /// How many there should be.
@@ -187,6 +198,15 @@ impl fmt::Display for Error {
             Error::ElementType { found } => {
                 write!(f, "the elements have the type number {}", found.0)
             }
+            Error::Shape {
+                tensor,
+                rank,
+                axis,
+                found,
+            } => match axis < rank {
+                true => write!(f, "dimension {axis} of tensor {tensor} is {found}"),
+                false => write!(f, "tensor {tensor} has {rank} dimensions"),
+            },
             Error::ElementCount { needed, given } => {
                 write!(f, "{given} values are given for {needed} elements")
             }

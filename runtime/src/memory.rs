@@ -310,8 +310,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// Copies as many elements as both have, as if by way of another place: the two may lie over each other.
     pub fn copy_from(self, from: View<'_, T>) {
         let len = self.len.min(from.len);
-        // SAFETY: both views have that many elements, and `copy` allows them to overlap.
-        unsafe { from.start.copy_to(self.start, len) }
+        // As bytes, since elements of 8 need not be aligned to them.
+        let (from, to) = (from.start.cast::<u8>(), self.start.cast::<u8>());
+        // SAFETY: both views have that many elements, and `copy_to` allows them to overlap.
+        unsafe { from.copy_to(to, len * size_of::<T>()) }
     }
 
     /// `len` elements from `start` on, if the view has them.
@@ -341,37 +343,33 @@ impl<'a, T: Element> ViewMut<'a, T> {
 }
 
 impl<'a> View<'a, u8> {
-    /// `len` elements from byte `start` on, as a slice; an empty one if they are not there, or not aligned.
+    /// `len` elements from byte `start` on, as a slice; `None` if they are not there, or not aligned.
     ///
     /// For a view that was just made of a slice, which nothing writes for `'a`.
-    pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> &'a [T] {
-        let bytes = len.checked_mul(size_of::<T>());
-        let found = bytes.and_then(|bytes| self.part(start, bytes)?.cast::<T>());
-        let found = found.filter(|found| found.start.is_aligned());
-        match found {
-            // SAFETY: within what the view was made of, which is borrowed for `'a`; aligned; any bytes are values.
-            Some(found) => unsafe { core::slice::from_raw_parts(found.start.as_ptr(), found.len) },
-            None => &[],
+    pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> Option<&'a [T]> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        let found = self.part(start, bytes)?.cast::<T>()?;
+        if !found.start.is_aligned() {
+            return None;
         }
+        // SAFETY: within what the view was made of, which is borrowed for `'a`; aligned; any bytes are values.
+        Some(unsafe { core::slice::from_raw_parts(found.start.as_ptr(), found.len) })
     }
 }
 
 impl<'a> ViewMut<'a, u8> {
-    /// `len` elements from byte `start` on, as a slice; an empty one if they are not there, or not aligned.
+    /// `len` elements from byte `start` on, as a slice; `None` if they are not there, or not aligned.
     ///
     /// For a view that was just made of a slice and is not used again.
-    pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> &'a mut [T] {
-        let bytes = len.checked_mul(size_of::<T>());
-        let found = bytes.and_then(|bytes| self.part(start, bytes)?.cast::<T>());
-        let found = found.filter(|found| found.start.is_aligned());
-        match found {
-            // SAFETY: within what the view was made of, which is borrowed for `'a` and for nobody else; aligned; any bytes
-            // are values.
-            Some(found) => unsafe {
-                core::slice::from_raw_parts_mut(found.start.as_ptr(), found.len)
-            },
-            None => &mut [],
+    pub(crate) fn slice_at<T: Element>(self, start: usize, len: usize) -> Option<&'a mut [T]> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        let found = self.part(start, bytes)?.cast::<T>()?;
+        if !found.start.is_aligned() {
+            return None;
         }
+        // SAFETY: within what the view was made of, which is borrowed for `'a` and for nobody else; aligned; any bytes
+        // are values.
+        Some(unsafe { core::slice::from_raw_parts_mut(found.start.as_ptr(), found.len) })
     }
 }
 

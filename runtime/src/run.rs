@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// Sees the memory after each operator.
+/// Sees the memory before and after each operator.
 pub trait Observer {
     /// Called after operator `operator` of subgraph `subgraph` has run, with the head of the arena.
     fn after(&self, subgraph: u32, operator: u32, head: ViewMut<'_, u8>);

@@ -1,5 +1,7 @@
 //! Sessions and interpreters: what an application holds.
 
+mod accessors;
+
 use core::cell::Cell;
 use core::fmt;
 
@@ -7,41 +9,12 @@ use arenaplan_schema::view;
 
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::memory::{Element, View, ViewMut};
-use crate::node::Shape;
-use crate::prepare::{ALIGNMENT, Sizes, byte_len, prepare, reset};
+use crate::memory::{View, ViewMut};
+use crate::prepare::{ALIGNMENT, Sizes, prepare, reset};
 use crate::recording::Recording;
-use crate::run::{Observer, Place, Run, constant};
-use crate::types::Type;
-use crate::walk::position;
+use crate::run::{Observer, Place, Run};
 
-/// A type of Rust that stands for elements of a tensor.
-pub trait Value: Element {
-    /// Whether tensors of that type have elements of this one.
-    fn stands_for(element_type: Type) -> bool;
-}
-
-macro_rules! values {
-    ($($type:ty: $($element:ident)|*;)*) => {$(
-        impl Value for $type {
-            fn stands_for(element_type: Type) -> bool {
-                matches!(element_type, $(Type::$element)|*)
-            }
-        }
-    )*};
-}
-
-values! {
-    i8: INT8;
-    u8: UINT8 | BOOL;
-    i16: INT16;
-    u16: UINT16 | FLOAT16;
-    i32: INT32;
-    u32: UINT32;
-    i64: INT64;
-    u64: UINT64;
-    f32: FLOAT32;
-}
+pub use accessors::{Info, Value};
 
 /// A model that is ready to run, with a tail of its own. The head is lent to each call, so that sessions can take turns on
 /// one.
@@ -192,141 +165,6 @@ impl<'m, 't> Session<'m, 't> {
         reset(&run)
     }
 
-    /// Number of inputs of the model.
-    pub fn inputs(&self) -> usize {
-        self.list(true).map_or(0, |list| list.len())
-    }
-
-    /// Number of outputs of the model.
-    pub fn outputs(&self) -> usize {
-        self.list(false).map_or(0, |list| list.len())
-    }
-
-    /// Shape, type and quantization of input `index`.
-    ///
-    /// # Errors
-    /// If there is no such input.
-    pub fn input_info(&self, index: usize) -> Result<Info<'m>, Error> {
-        self.info(true, index)
-    }
-
-    /// Shape, type and quantization of output `index`.
-    ///
-    /// # Errors
-    /// If there is no such output.
-    pub fn output_info(&self, index: usize) -> Result<Info<'m>, Error> {
-        self.info(false, index)
-    }
-
-    /// The elements of input `index`, in row-major order, to be set before each inference: an input's memory is used again
-    /// as soon as the last operator has read it.
-    ///
-    /// # Errors
-    /// If there is no such input, or its elements are no `T`.
-    pub fn input<'h, T: Value>(
-        &'h mut self,
-        head: &'h mut [u8],
-        index: usize,
-    ) -> Result<&'h mut [T], Error> {
-        let at = self.locate(head, true, index, T::stands_for)?;
-        let owner = match at.memory {
-            Memory::Head => head,
-            Memory::Tail => &mut *self.tail,
-            Memory::Model => return Err(Error::TensorSize { tensor: at.tensor }),
-        };
-        Ok(ViewMut::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
-    }
-
-    /// The elements of output `index`, in row-major order, as the last inference left them.
-    ///
-    /// # Errors
-    /// If there is no such output, or its elements are no `T`.
-    pub fn output<'h, T: Value>(
-        &'h mut self,
-        head: &'h mut [u8],
-        index: usize,
-    ) -> Result<&'h [T], Error> {
-        let at = self.locate(head, false, index, T::stands_for)?;
-        let owner = match at.memory {
-            Memory::Head => &*head,
-            Memory::Tail => &*self.tail,
-            Memory::Model => self.model.as_bytes(),
-        };
-        Ok(View::of(owner).slice_at(at.start, at.bytes / size_of::<T>()))
-    }
-
-    fn list(&self, inputs: bool) -> Result<view::Vector<'m, i32>, Error> {
-        list(self.model.subgraphs()?.get(0)?, inputs)
-    }
-
-    fn table(&self, inputs: bool, index: usize) -> Result<(u32, view::Tensor<'m>), Error> {
-        let subgraph = self.model.subgraphs()?.get(0)?;
-        let list = list(subgraph, inputs)?;
-        let Some(tensor) = list.get(index) else {
-            return Err(Error::NoSuchTensor {
-                index,
-                len: list.len(),
-            });
-        };
-        let tensors = subgraph.tensors()?;
-        let id = position(0, tensors.len(), tensor)?;
-        Ok((id, tensors.get(id as usize)?))
-    }
-
-    fn info(&self, inputs: bool, index: usize) -> Result<Info<'m>, Error> {
-        let (_, table) = self.table(inputs, index)?;
-        Ok(Info {
-            element_type: Type(table.element_type()?),
-            shape: Shape(table.shape()?),
-            table,
-        })
-    }
-
-    /// Where the elements of an input or an output are.
-    ///
-    /// Not by the type, so that it is there once.
-    fn locate(
-        &self,
-        head: &[u8],
-        inputs: bool,
-        index: usize,
-        stands_for: fn(Type) -> bool,
-    ) -> Result<At, Error> {
-        let (id, table) = self.table(inputs, index)?;
-        let found = Type(table.element_type()?);
-        if !stands_for(found) {
-            return Err(Error::ElementType { found });
-        }
-        let bytes = byte_len(&table, id)?;
-        let at = |memory, start| At {
-            memory,
-            tensor: id,
-            start,
-            bytes,
-        };
-        // Without elements, it is nowhere.
-        if bytes == 0 {
-            return Ok(at(Memory::Head, 0));
-        }
-        self.check(head)?;
-        let place = self.place(id);
-        let (found, len) = if let Some(data) = constant(&self.model, &table) {
-            let model = self.model.as_bytes().as_ptr().addr();
-            let start = data.as_ptr().addr().wrapping_sub(model);
-            (at(Memory::Model, start), start.saturating_add(data.len()))
-        } else if let Some(start) = place.as_head() {
-            (at(Memory::Head, start), head.len())
-        } else if let Some(start) = place.as_tail() {
-            (at(Memory::Tail, start), self.tail.len())
-        } else {
-            return Err(Error::TensorSize { tensor: id });
-        };
-        match found.start.checked_add(bytes) {
-            Some(end) if end <= len => Ok(found),
-            _ => Err(Error::TensorSize { tensor: id }),
-        }
-    }
-
     /// Whether inferences can use the head.
     fn check(&self, head: &[u8]) -> Result<(), Error> {
         if head.len() < self.head_bytes {
@@ -390,60 +228,22 @@ fn invoke(run: Result<Run<'_>, Error>) -> Result<(), Error> {
     }
 }
 
-/// The subgraph's inputs, or its outputs.
-fn list(subgraph: view::SubGraph<'_>, inputs: bool) -> Result<view::Vector<'_, i32>, Error> {
-    Ok(match inputs {
-        true => subgraph.inputs()?,
-        false => subgraph.outputs()?,
-    })
-}
-
-/// The memory that a tensor is in.
-enum Memory {
-    Head,
-    Tail,
-    Model,
-}
-
-/// Where elements are: bytes from the start of a memory, and how many bytes.
-struct At {
-    memory: Memory,
-    tensor: u32,
-    start: usize,
-    bytes: usize,
-}
-
 fn aligned(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes.as_ptr().addr().is_multiple_of(ALIGNMENT)
 }
 
-/// Shape, type and quantization of an input or an output.
-#[derive(Clone, Copy, Debug)]
-pub struct Info<'m> {
-    /// The type of the elements.
-    pub element_type: Type,
-    /// The dimensions.
-    pub shape: Shape<'m>,
-    /// The table in the file, with the name.
-    pub table: view::Tensor<'m>,
-}
-
-impl Info<'_> {
-    /// Scale and zero point: `real = scale * (integer - zero_point)`; `None` where the elements are the numbers that they
-    /// stand for.
-    pub fn quantization(&self) -> Option<(f32, i32)> {
-        let quantization = self.table.quantization().ok()??;
-        let scale = quantization.scale().ok()?.get(0)?;
-        let zero_point = quantization.zero_point().ok()?.get(0).unwrap_or(0);
-        Some((scale, zero_point as i32))
-    }
-}
-
 /// A model that is ready to run, with an arena of its own: the head from its start, the tail at its end.
-#[derive(Debug)]
 pub struct Interpreter<'m, 'a> {
     session: Session<'m, 'a>,
     head: &'a mut [u8],
+}
+
+impl fmt::Debug for Interpreter<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'m, 'a> Interpreter<'m, 'a> {
@@ -529,27 +329,43 @@ impl<'m, 'a> Interpreter<'m, 'a> {
         self.session.input(self.head, index)
     }
 
-    /// Sets the elements of input `index`.
+    /// As [`Session::input_shaped`].
+    ///
+    /// # Errors
+    /// If there is no such input, it has another shape, or its elements are no `T`.
+    pub fn input_shaped<T: Value>(
+        &mut self,
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&mut [T], Error> {
+        self.session.input_shaped(self.head, index, shape)
+    }
+
+    /// As [`Session::set_input`].
     ///
     /// # Errors
     /// If there is no such input, its elements are no `T`, or it has more or fewer.
     pub fn set_input<T: Value>(&mut self, index: usize, values: &[T]) -> Result<(), Error> {
-        let input = self.input::<T>(index)?;
-        if input.len() != values.len() {
-            return Err(Error::ElementCount {
-                needed: input.len(),
-                given: values.len(),
-            });
-        }
-        input.copy_from_slice(values);
-        Ok(())
+        self.session.set_input(self.head, index, values)
     }
 
     /// As [`Session::output`].
     ///
     /// # Errors
-    /// If there is no such output, or its elements are no `T`.
+    /// As those of [`Session::output`].
     pub fn output<T: Value>(&mut self, index: usize) -> Result<&[T], Error> {
         self.session.output(self.head, index)
+    }
+
+    /// As [`Session::output_shaped`].
+    ///
+    /// # Errors
+    /// As those of [`Session::output_shaped`].
+    pub fn output_shaped<T: Value>(
+        &mut self,
+        index: usize,
+        shape: &[usize],
+    ) -> Result<&[T], Error> {
+        self.session.output_shaped(self.head, index, shape)
     }
 }
