@@ -102,14 +102,24 @@ impl Scaled {
         Ok(scaled)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn set(&mut self, t: &Operands<'_>, left: u32, unit: f32) -> Result<(), Fault> {
-        let inputs = self.zero_points.iter_mut().zip(&mut self.factors);
-        for ((zero_point, factor), tensor) in inputs.zip([&t.a, &t.b]) {
-            *zero_point = tensor.zero_point();
-            *factor = below_one(tensor.scale()?, 1.0, unit, tensor)?;
-        }
+        let ([zero_a, zero_b], [factor_a, factor_b]) = (&mut self.zero_points, &mut self.factors);
+        Self::one(zero_a, factor_a, &t.a, unit)?;
+        Self::one(zero_b, factor_b, &t.b, unit)?;
         self.left = left;
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn one(
+        zero_point: &mut i32,
+        factor: &mut Multiplier,
+        tensor: &Tensor<'_>,
+        unit: f32,
+    ) -> Result<(), Fault> {
+        *zero_point = tensor.zero_point();
+        *factor = below_one(tensor.scale()?, 1.0, unit, tensor)?;
         Ok(())
     }
 
@@ -179,8 +189,7 @@ struct Sum {
 }
 
 impl Sum {
-    // In line, so that only one frame lies under what reads the quantization.
-    #[inline(always)]
+    #[inline(never)]
     fn set(&mut self, node: &Node<'_>, t: &Operands<'_>) -> Result<(), Fault> {
         // 16 bits and their sign leave 15.
         let left = match t.output.element_type() {
