@@ -68,7 +68,7 @@ impl<'c> Check<'c> {
 
     #[inline(never)]
     fn record_of(&self, node: &Node<'_>, index: i32) -> Option<usize> {
-        self.record(node.first_tensor, node.tensors.len(), index)
+        self.record(node.first_tensor(), node.tensors().len(), index)
     }
 
     fn flags(&mut self) -> Result<(), Error> {

@@ -6,32 +6,48 @@ use arenaplan_schema::view::{self, Tables, Vector};
 
 use crate::error::{Fault, Operand};
 use crate::memory::{Element, View, ViewMut};
-use crate::run::{Place, Run};
+use crate::run::{Lists, Place, Run};
 use crate::types::Type;
 
 /// An operator, while its kernel runs or says how much scratch memory it takes.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
     pub(crate) run: &'a Run<'a>,
-    pub(crate) subgraph: u32,
+    /// Of its subgraph.
+    pub(crate) lists: &'a Lists<'a>,
     pub(crate) index: u32,
     pub(crate) operator: view::Operator<'a>,
     pub(crate) inputs: Vector<'a, i32>,
     pub(crate) outputs: Vector<'a, i32>,
-    pub(crate) tensors: Tables<'a, view::Tensor<'a>>,
-    /// Position in the plan of the subgraph's first tensor.
-    pub(crate) first_tensor: u32,
-    /// Position of the operator among those of all subgraphs.
-    pub(crate) number: u32,
 }
 
 impl fmt::Debug for Node<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({}, {})", self.subgraph, self.index)
+        write!(f, "Node({}, {})", self.subgraph(), self.index)
     }
 }
 
 impl<'a> Node<'a> {
+    /// The subgraph that it belongs to.
+    pub(crate) fn subgraph(&self) -> u32 {
+        self.lists.index
+    }
+
+    /// The tensors of its subgraph.
+    pub(crate) fn tensors(&self) -> Tables<'a, view::Tensor<'a>> {
+        self.lists.tensors
+    }
+
+    /// Position in the plan of the subgraph's first tensor.
+    pub(crate) fn first_tensor(&self) -> u32 {
+        self.lists.first.tensor
+    }
+
+    /// Position among the operators of all subgraphs.
+    pub(crate) fn number(&self) -> u32 {
+        self.lists.first.operator.saturating_add(self.index)
+    }
+
     /// How many inputs the operator has, with those that are not given.
     pub fn inputs(&self) -> usize {
         self.inputs.len()
@@ -53,6 +69,11 @@ impl<'a> Node<'a> {
             None | Some(-1) => Err(Fault::Missing(operand)),
             Some(tensor) => self.tensor(tensor, operand),
         }
+    }
+
+    /// Whether the input `index` is given.
+    pub fn has_input(&self, index: usize) -> bool {
+        self.inputs.get(index).is_some_and(|tensor| tensor != -1)
     }
 
     /// The input `index`, or `None` if it is not given.
@@ -97,8 +118,8 @@ impl<'a> Node<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn tensor(&self, index: i32, operand: Operand) -> Result<Tensor<'a>, Fault> {
         let index = usize::try_from(index).map_err(|_| Fault::Format)?;
-        let table = self.tensors.get(index)?;
-        let id = self.first_tensor.saturating_add(index as u32);
+        let table = self.lists.tensors.get(index)?;
+        let id = self.lists.first.tensor.saturating_add(index as u32);
         Tensor::new(self.run, table, id, operand)
     }
 
@@ -138,14 +159,14 @@ impl<'a> Node<'a> {
     /// The first bytes of the scratch memory that the kernel asked for: not more than those.
     pub(crate) fn scratch_of(&self, bytes: usize) -> Option<ViewMut<'a, u8>> {
         self.run
-            .at(Place(self.run.operator_word(self.number)), bytes)
+            .at(Place(self.run.operator_word(self.number())), bytes)
     }
 
     fn scratch_bytes(&self) -> Result<ViewMut<'a, u8>, Fault> {
         let kernel = self.run.kernel(self).ok_or(Fault::Scratch)?;
         let bytes = (kernel.scratch.ok_or(Fault::Scratch)?)(self)?;
         self.run
-            .at(Place(self.run.operator_word(self.number)), bytes)
+            .at(Place(self.run.operator_word(self.number())), bytes)
             .ok_or(Fault::Scratch)
     }
 }

@@ -237,22 +237,22 @@ fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
             return Ok(());
         };
         let bytes = bytes(node).map_err(|fault| Error::Operator {
-            subgraph: node.subgraph,
+            subgraph: node.subgraph(),
             operator: node.index,
             fault,
         })?;
         if bytes != 0 {
             let record = records.push(bytes, UNPLACED)?;
-            run.set_operator_word(node.number, record);
+            run.set_operator_word(node.number(), record);
         }
         Ok(())
     })
 }
 
 /// Calls `with` for each operator of all subgraphs.
-pub(crate) fn for_each_node<'a>(
-    run: &'a Run<'a>,
-    with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
+pub(crate) fn for_each_node(
+    run: &Run<'_>,
+    with: &mut dyn FnMut(&Node<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut first = Numbers::default();
     let subgraphs = run.model.subgraphs()?;

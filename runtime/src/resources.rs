@@ -4,9 +4,8 @@
 
 use arenaplan_schema::view::{Model, Operator, SubGraph};
 
-use crate::error::{Error, Operand};
+use crate::error::Error;
 use crate::kernel::{Code, Kernel};
-use crate::node::Tensor;
 use crate::prepare::{Sizes, add, byte_len, rounded};
 use crate::run::{Numbers, Place, Run};
 
@@ -35,7 +34,7 @@ pub(crate) fn resources(kernels: &[Kernel]) -> Option<&'static Resources> {
 }
 
 fn count(model: &Model<'_>, sizes: &mut Sizes) -> Result<(), Error> {
-    for_each_resource(model, &mut |_, bytes| {
+    for_each_resource(model, &mut |bytes, _| {
         sizes.resources += 1;
         sizes.state_bytes = add(sizes.state_bytes, rounded(bytes)?)?;
         Ok(())
@@ -44,19 +43,28 @@ fn count(model: &Model<'_>, sizes: &mut Sizes) -> Result<(), Error> {
 
 fn number(run: &Run<'_>) -> Result<(), Error> {
     let model = &run.model;
-    for_each_operator(model, &mut |_, numbers, operator| {
-        if code(model, operator)? == Code::VAR_HANDLE
-            && let Some(tensor) = operator
-                .outputs()?
-                .get(0)
-                .and_then(|t| u32::try_from(t).ok())
-        {
-            let (number, _) = resource_number(model, operator)?;
-            let index = numbers.tensor.saturating_add(tensor);
-            if index < run.tensors {
-                run.words.set(index as usize, Place::resource(number).0);
-            }
+    let mut number = 0;
+    for_each_operator(model, &mut |_, _, first| {
+        if code(model, first)? != Code::VAR_HANDLE || !is_first(model, first)? {
+            return Ok(());
         }
+        let name = resource_name(first)?;
+        for_each_operator(model, &mut |_, numbers, operator| {
+            if code(model, operator)? == Code::VAR_HANDLE
+                && resource_name(operator)? == name
+                && let Some(tensor) = operator
+                    .outputs()?
+                    .get(0)
+                    .and_then(|t| u32::try_from(t).ok())
+            {
+                let index = numbers.tensor.saturating_add(tensor);
+                if index < run.tensors {
+                    run.words.set(index as usize, Place::resource(number).0);
+                }
+            }
+            Ok(())
+        })?;
+        number += 1;
         Ok(())
     })
 }
@@ -64,7 +72,7 @@ fn number(run: &Run<'_>) -> Result<(), Error> {
 fn place(run: &Run<'_>, mut next: usize) -> Result<usize, Error> {
     let first = run.tensors.saturating_add(run.operators) as usize;
     let mut number = 0;
-    for_each_resource(&run.model, &mut |_, bytes| {
+    for_each_resource(&run.model, &mut |bytes, _| {
         let place = Place::tail(next).ok_or(Error::TooLarge)?;
         run.words.set(first + number * 2, place.0);
         run.words.set(first + number * 2 + 1, bytes as u32);
@@ -76,27 +84,12 @@ fn place(run: &Run<'_>, mut next: usize) -> Result<usize, Error> {
 }
 
 fn reset(run: &Run<'_>) -> Result<(), Error> {
-    let model = &run.model;
-    for_each_operator(model, &mut |subgraph, numbers, operator| {
-        if code(model, operator)? != Code::ASSIGN_VARIABLE {
-            return Ok(());
+    let mut number = 0;
+    for_each_resource(&run.model, &mut |_, zero| {
+        if let Some(value) = run.resource(number) {
+            value.fill(zero);
         }
-        let inputs = operator.inputs()?;
-        let (Some(to), Some(from)) = (inputs.get(0), inputs.get(1)) else {
-            return Ok(());
-        };
-        let (Ok(to), Ok(from)) = (u32::try_from(to), u32::try_from(from)) else {
-            return Ok(());
-        };
-        let place = Place(run.tensor_word(numbers.tensor.saturating_add(to)));
-        let table = subgraph.tensors()?.get(from as usize)?;
-        let id = numbers.tensor.saturating_add(from);
-        let Ok(tensor) = Tensor::new(run, table, id, Operand::Input(1)) else {
-            return Ok(());
-        };
-        if let Some(value) = place.as_resource().and_then(|number| run.resource(number)) {
-            value.fill(tensor.zero_point() as u8);
-        }
+        number += 1;
         Ok(())
     })
 }
@@ -135,21 +128,20 @@ fn handle<'a>(
     Ok(None)
 }
 
-/// Calls `with` for each VAR_HANDLE that is the first of its name, with the bytes of what is first assigned to it.
+/// Calls `with` for each VAR_HANDLE that is the first of its name, with the bytes of what is first assigned to it, and the byte
+/// that stands for zero there.
 fn for_each_resource<'a>(
     model: &Model<'a>,
-    with: &mut dyn FnMut(&Operator<'a>, usize) -> Result<(), Error>,
+    with: &mut dyn FnMut(usize, u8) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for_each_operator(model, &mut |_, _, operator| {
-        if code(model, operator)? != Code::VAR_HANDLE
-            || resource_number(model, operator)?.1 != operator.table().position()
-        {
+        if code(model, operator)? != Code::VAR_HANDLE || !is_first(model, operator)? {
             return Ok(());
         }
         let name = resource_name(operator)?;
-        let mut bytes = None;
+        let mut found = None;
         for_each_operator(model, &mut |subgraph, numbers, assign| {
-            if bytes.is_some() || code(model, assign)? != Code::ASSIGN_VARIABLE {
+            if found.is_some() || code(model, assign)? != Code::ASSIGN_VARIABLE {
                 return Ok(());
             }
             let inputs = assign.inputs()?;
@@ -162,30 +154,18 @@ fn for_each_resource<'a>(
             if resource_name(&handle)? == name {
                 let at = usize::try_from(from).unwrap_or(usize::MAX);
                 let id = numbers.tensor.saturating_add(at as u32);
-                bytes = Some(byte_len(&subgraph.tensors()?.get(at)?, id)?);
+                let table = subgraph.tensors()?.get(at)?;
+                let zero = match table.quantization()? {
+                    Some(quantization) => quantization.zero_point()?.get(0).unwrap_or(0),
+                    None => 0,
+                };
+                found = Some((byte_len(&table, id)?, zero as u8));
             }
             Ok(())
         })?;
-        with(operator, bytes.unwrap_or(0))
+        let (bytes, zero) = found.unwrap_or((0, 0));
+        with(bytes, zero)
     })
-}
-
-/// The number of the resource of a VAR_HANDLE, and where in the file the first VAR_HANDLE with that name is.
-fn resource_number(model: &Model<'_>, operator: &Operator<'_>) -> Result<(u32, usize), Error> {
-    let name = resource_name(operator)?;
-    let mut number = 0;
-    let mut found = None;
-    for_each_operator(model, &mut |_, _, other| {
-        if found.is_none() && code(model, other)? == Code::VAR_HANDLE {
-            if resource_name(other)? == name {
-                found = Some(other.table().position());
-            } else if is_first(model, other)? {
-                number += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok((number, found.unwrap_or(usize::MAX)))
 }
 
 /// Whether no VAR_HANDLE before `operator` has its name.

@@ -66,12 +66,13 @@ pub trait Observer {
 }
 
 /// A subgraph's tensors and operators.
-struct Lists<'a> {
-    index: u32,
+#[derive(Clone, Copy)]
+pub(crate) struct Lists<'a> {
+    pub(crate) index: u32,
     /// Positions of the first ones.
-    first: Numbers,
-    tensors: Tables<'a, view::Tensor<'a>>,
-    operators: Tables<'a, view::Operator<'a>>,
+    pub(crate) first: Numbers,
+    pub(crate) tensors: Tables<'a, view::Tensor<'a>>,
+    pub(crate) operators: Tables<'a, view::Operator<'a>>,
 }
 
 /// What an inference works with.
@@ -166,7 +167,7 @@ impl<'a> Run<'a> {
         let mut kernels = self.kernels.iter().rev();
         let found = kernels.find(|k| k.code == number && Some(k.custom.as_bytes()) == custom);
         found.ok_or(Error::NoKernel {
-            subgraph: node.subgraph,
+            subgraph: node.subgraph(),
             operator: node.index,
             code: number.0,
         })
@@ -175,11 +176,11 @@ impl<'a> Run<'a> {
     /// Calls `with` for the operators of a subgraph, whose first tensor and operator have the positions `first`.
     #[inline(never)]
     pub(crate) fn for_each_node_of(
-        &'a self,
+        &self,
         index: u32,
         subgraph: &view::SubGraph<'a>,
         first: Numbers,
-        with: &mut dyn FnMut(&Node<'a>) -> Result<(), Error>,
+        with: &mut dyn FnMut(&Node<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let lists = Lists {
             index,
@@ -199,23 +200,20 @@ impl<'a> Run<'a> {
 
     /// The operator `k` of a subgraph.
     #[inline(never)]
-    fn node(&'a self, lists: &Lists<'a>, k: usize) -> Result<Node<'a>, Error> {
+    pub(crate) fn node<'n>(&'n self, lists: &'n Lists<'n>, k: usize) -> Result<Node<'n>, Error> {
         let operator = lists.operators.get(k)?;
         Ok(Node {
             run: self,
-            subgraph: lists.index,
+            lists,
             index: k as u32,
             operator,
             inputs: operator.inputs()?,
             outputs: operator.outputs()?,
-            tensors: lists.tensors,
-            first_tensor: lists.first.tensor,
-            number: lists.first.operator.saturating_add(k as u32),
         })
     }
 
     #[inline(never)]
-    fn lists(&self, index: u32) -> Result<Lists<'a>, Error> {
+    pub(crate) fn lists(&self, index: u32) -> Result<Lists<'a>, Error> {
         let (subgraph, first) = Numbers::of(&self.model, index)?;
         Ok(Lists {
             index,
@@ -225,18 +223,16 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs the model's first subgraph, if it has one.
+    /// Whether there is nothing to run.
     #[inline(never)]
-    pub(crate) fn main(&'a self) -> Result<(), Error> {
-        match self.model.subgraphs()?.is_empty() {
-            true => Ok(()),
-            false => self.subgraph(0),
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        let subgraphs = self.model.subgraphs();
+        subgraphs.is_ok_and(|subgraphs| subgraphs.is_empty())
     }
 
     /// Runs the operators of a subgraph.
     #[inline(never)]
-    pub(crate) fn subgraph(&'a self, index: u32) -> Result<(), Error> {
+    pub(crate) fn subgraph(&self, index: u32) -> Result<(), Error> {
         let lists = self.lists(index);
         let lists = match &lists {
             Ok(lists) => lists,
@@ -249,13 +245,13 @@ impl<'a> Run<'a> {
     }
 
     #[inline(never)]
-    fn operator(&'a self, lists: &Lists<'a>, k: usize) -> Result<(), Error> {
+    fn operator(&self, lists: &Lists<'_>, k: usize) -> Result<(), Error> {
         let node = self.node(lists, k);
         let node = match &node {
             Ok(node) => node,
             Err(error) => return Err(*error),
         };
-        let (subgraph, operator) = (node.subgraph, node.index);
+        let (subgraph, operator) = (node.subgraph(), node.index);
         let kernel = self.kernel_or_error(node)?;
         if let Some(observer) = self.observer {
             observer.before(subgraph, operator, self.head);

@@ -377,7 +377,8 @@ impl<'m, 't> Session<'m, 't> {
 #[inline(always)]
 fn invoke(run: Result<Run<'_>, Error>) -> Result<(), Error> {
     match &run {
-        Ok(run) => run.main(),
+        Ok(run) if run.is_empty() => Ok(()),
+        Ok(run) => run.subgraph(0),
         Err(error) => Err(*error),
     }
 }

@@ -90,7 +90,7 @@ impl Walk<'_> {
         running: &Running<'_>,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        let (numbers, tensors) = (node.first_tensor, node.tensors.len());
+        let (numbers, tensors) = (node.first_tensor(), node.tensors().len());
         self.tick()?;
         let first = self.clock;
         for tensor in node.outputs {
@@ -107,7 +107,7 @@ impl Walk<'_> {
         for tensor in node.outputs {
             visitor.touch(position(numbers, tensors, tensor)?, self.clock)?;
         }
-        visitor.operator(node.number, first, self.clock)
+        visitor.operator(node.number(), first, self.clock)
     }
 
     /// The subgraph's inputs, or its outputs.

@@ -143,8 +143,56 @@ fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// The bytes with tensors that have no elements, in huge numbers of rows.
+fn emptied(bytes: &[u8], number: u64) -> Vec<u8> {
+    const HUGE: i32 = i32::MAX;
+    let model = Memory::copy_of(bytes);
+    let mut changed = bytes.to_vec();
+    let subgraphs = view::Model::new(&model).unwrap().subgraphs().unwrap();
+    for subgraph in subgraphs {
+        for tensor in subgraph.unwrap().tensors().unwrap() {
+            let tensor = tensor.unwrap();
+            let (dims, len) = (
+                tensor.shape().unwrap().as_bytes(),
+                tensor.shape().unwrap().len(),
+            );
+            // Tensors with a buffer are constants, which stay as they are.
+            if len < 2 || tensor.buffer().unwrap() != 0 {
+                continue;
+            }
+            let (huge, none) = match number {
+                0 => (0..1, len - 1),
+                1 => (0..2.min(len - 1), len - 1),
+                2 => (0..1, 1),
+                3 => (0..2.min(len - 1), 2.min(len - 1)),
+                _ => (1..2.min(len - 1), len - 1),
+            };
+            let start = dims.as_ptr().addr() - model.as_ptr().addr();
+            let mut set = |axis: usize, dim: i32| {
+                changed[start + 4 * axis..][..4].copy_from_slice(&dim.to_le_bytes());
+            };
+            huge.for_each(|axis| set(axis, HUGE));
+            set(none, 0);
+        }
+    }
+    changed
+}
+
 /// Runs numbered cases of files, and fails with the first lines of what went wrong. Returns how many could be prepared.
 fn all(files: Vec<PathBuf>, numbers: Range<u64>) -> usize {
+    all_of(files, numbers, |bytes, number, random| match number {
+        // The first case is the file as it is.
+        0 => bytes.to_vec(),
+        _ => changed(bytes, random),
+    })
+}
+
+/// As [`all`], with the bytes that `change` makes of a file and a number.
+fn all_of(
+    files: Vec<PathBuf>,
+    numbers: Range<u64>,
+    change: fn(&[u8], u64, &mut Random) -> Vec<u8>,
+) -> usize {
     let only = std::env::var("HOSTILE").ok();
     let only = only.as_deref().and_then(|text| text.rsplit_once(':'));
     let only = only.map(|(name, number)| (name.to_owned(), number.parse::<u64>().unwrap()));
@@ -167,11 +215,7 @@ fn all(files: Vec<PathBuf>, numbers: Range<u64>) -> usize {
                 *current.lock().unwrap() = format!("{}:{number}", which.0);
                 cases.fetch_add(1, Relaxed);
                 let mut random = Random(number ^ bytes.len() as u64);
-                // The first case is the file as it is.
-                let bytes = match number {
-                    0 => bytes.clone(),
-                    _ => changed(&bytes, &mut random),
-                };
+                let bytes = change(&bytes, number, &mut random);
                 let case = AssertUnwindSafe(|| case(&bytes, &mut memory, &mut random));
                 match catch_unwind(case) {
                     Ok(ready) => prepared += usize::from(ready),
@@ -235,6 +279,14 @@ fn kernels_with_any_input() {
 #[test]
 fn kernels_with_changes() {
     assert!(all(common::models("kernels"), 1..13) > 0);
+}
+
+#[test]
+fn kernels_without_elements() {
+    let prepared = all_of(common::models("kernels"), 0..5, |bytes, number, _| {
+        emptied(bytes, number)
+    });
+    assert!(prepared > 0);
 }
 
 #[test]

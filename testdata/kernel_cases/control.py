@@ -38,6 +38,15 @@ def _(g, t):
     g.op("ASSIGN_VARIABLE", [one, first], [], "AssignVariable")
 
 
+@case(invokes=3)
+def READ_VARIABLE_int8_zeros(g):
+    """What is read first stands for zero by the quantization of what is assigned first, whatever is assigned later."""
+    x, other = g.input([3], I8, 0.1, -3), g.input([3], I8, 0.1, -7)
+    read(g, g.output([3], I8, 0.1, -3), b"a")
+    assign(g, x, b"a")
+    assign(g, other, b"a")
+
+
 @each((F32, I8), "READ_VARIABLE_{}_sums", invokes=5)
 def _(g, t):
     """A sum that grows, read before and after it is set, and set twice."""

@@ -9,7 +9,7 @@ use crate::error::{Error, Fault};
 use crate::kernel::Kernel;
 use crate::memory::ViewMut;
 use crate::node::Node;
-use crate::run::{Numbers, Run};
+use crate::run::Run;
 
 /// What the kernel in `kernels` promises of input `input` and output `output` of operator `operator` in subgraph
 /// `subgraph`, as [`overlap`].
@@ -68,27 +68,11 @@ fn with<T>(
         observer: None,
         depth: Cell::new(0),
     };
-    let subgraphs = run.model.subgraphs()?;
-    let mut numbers = Numbers::default();
-    for before in 0..subgraph {
-        numbers.skip(&subgraphs.get(before)?)?;
-    }
-    let table = subgraphs.get(subgraph)?;
-    let found = table.operators()?.get(operator)?;
-    let node = Node {
-        run: &run,
-        subgraph: subgraph as u32,
-        index: operator as u32,
-        operator: found,
-        inputs: found.inputs()?,
-        outputs: found.outputs()?,
-        tensors: table.tensors()?,
-        first_tensor: numbers.tensor,
-        number: numbers.operator.saturating_add(operator as u32),
-    };
+    let lists = run.lists(subgraph as u32)?;
+    let node = run.node(&lists, operator)?;
     let kernel = run.kernel_or_error(&node)?;
     ask(&node, kernel).map_err(|fault| Error::Operator {
-        subgraph: node.subgraph,
+        subgraph: node.subgraph(),
         operator: node.index,
         fault,
     })

@@ -54,9 +54,9 @@ fn is_true(tensor: &Tensor<'_>) -> Result<bool, Fault> {
 }
 
 fn call_once(node: &Node<'_>) -> Result<(), Fault> {
-    if node.run.operator_word(node.number) != Place::DONE.0 {
+    if node.run.operator_word(node.number()) != Place::DONE.0 {
         node.call(called(node, 0)?)?;
-        node.run.set_operator_word(node.number, Place::DONE.0);
+        node.run.set_operator_word(node.number(), Place::DONE.0);
     }
     Ok(())
 }

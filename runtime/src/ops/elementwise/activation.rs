@@ -117,7 +117,9 @@ fn prelu_quantized<T: Quantized>(t: &Operands<'_>) -> Result<(), Fault> {
 }
 
 fn prelu(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     t.output.expect(t.a.element_type())?;
     match t.a.element_type() {
         Type::FLOAT32 => {

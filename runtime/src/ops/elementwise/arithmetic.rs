@@ -15,9 +15,11 @@ use crate::types::Type;
 pub const ADD: Kernel = elementwise(Code::ADD, add);
 /// [`ADD`] of int8 alone.
 pub const ADD_INT8: Kernel = elementwise(Code::ADD, |node| {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     t.output.expect(Type::INT8)?;
-    add_quantized::<i8>(node, &t)
+    add_quantized::<i8>(node, t)
 });
 /// `SUB`, of int8, int16, int32 and float32 (`sub.cc`).
 pub const SUB: Kernel = elementwise(Code::SUB, sub);
@@ -25,9 +27,11 @@ pub const SUB: Kernel = elementwise(Code::SUB, sub);
 pub const MUL: Kernel = elementwise(Code::MUL, mul);
 /// [`MUL`] of int8 alone.
 pub const MUL_INT8: Kernel = elementwise(Code::MUL, |node| {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     t.output.expect(Type::INT8)?;
-    mul_quantized::<i8>(node, &t)
+    mul_quantized::<i8>(node, t)
 });
 /// `DIV`, of int8, int32 and float32 (`div.cc`). No int32 is divided by 0.
 pub const DIV: Kernel = elementwise(Code::DIV, div);
@@ -178,11 +182,13 @@ fn add_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), 
 }
 
 fn add(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
-        Type::INT8 => add_quantized::<i8>(node, &t),
-        Type::INT16 => add_quantized::<i16>(node, &t),
-        Type::FLOAT32 => of_floats(node, &t, |a, b| a + b),
+        Type::INT8 => add_quantized::<i8>(node, t),
+        Type::INT16 => add_quantized::<i16>(node, t),
+        Type::FLOAT32 => of_floats(node, t, |a, b| a + b),
         Type::INT32 => {
             unquantized(&t.a)?;
             unquantized(&t.b)?;
@@ -201,16 +207,18 @@ fn sub_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), 
 }
 
 fn sub(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
-        Type::INT8 => sub_quantized::<i8>(node, &t),
-        Type::INT16 => sub_quantized::<i16>(node, &t),
-        Type::FLOAT32 => of_floats(node, &t, |a, b| a - b),
+        Type::INT8 => sub_quantized::<i8>(node, t),
+        Type::INT16 => sub_quantized::<i16>(node, t),
+        Type::FLOAT32 => of_floats(node, t, |a, b| a - b),
         Type::INT32 => {
             unquantized(&t.a)?;
             unquantized(&t.b)?;
             unquantized(&t.output)?;
-            of_integers(node, &t, i32::wrapping_sub)
+            of_integers(node, t, i32::wrapping_sub)
         }
         _ => Err(t.output.wrong_type()),
     }
@@ -233,17 +241,19 @@ fn mul_quantized<T: Quantized>(node: &Node<'_>, t: &Operands<'_>) -> Result<(), 
 }
 
 fn mul(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
-        Type::INT8 => mul_quantized::<i8>(node, &t),
+        Type::INT8 => mul_quantized::<i8>(node, t),
         Type::INT16 => {
             for tensor in [&t.a, &t.b, &t.output] {
                 expect_zero_point(tensor, 0)?;
             }
-            mul_quantized::<i16>(node, &t)
+            mul_quantized::<i16>(node, t)
         }
-        Type::FLOAT32 => of_floats(node, &t, |a, b| a * b),
-        Type::INT32 => of_integers(node, &t, i32::wrapping_mul),
+        Type::FLOAT32 => of_floats(node, t, |a, b| a * b),
+        Type::INT32 => of_integers(node, t, i32::wrapping_mul),
         _ => Err(t.output.wrong_type()),
     }
 }
@@ -272,7 +282,9 @@ fn quotient(a: i32, b: i32, factor: Multiplier) -> i32 {
 }
 
 fn div(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
         Type::INT8 => {
             let product = f64::from(t.b.scale()?) * f64::from(t.output.scale()?);
@@ -285,14 +297,14 @@ fn div(node: &Node<'_>) -> Result<(), Fault> {
                 out.clamp(quotient(a, b, out.factor))
             })
         }
-        Type::FLOAT32 => of_floats(node, &t, |a, b| a / b),
+        Type::FLOAT32 => of_floats(node, t, |a, b| a / b),
         Type::INT32 => {
             unquantized(&t.a)?;
             unquantized(&t.b)?;
             if t.b.read::<i32>()?.iter().any(|divisor| divisor == 0) {
                 return Err(t.b.wrong_value());
             }
-            of_integers(node, &t, |a, b| match b {
+            of_integers(node, t, |a, b| match b {
                 0 => 0,
                 _ => a.wrapping_div(b),
             })
@@ -302,7 +314,9 @@ fn div(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn floor_div(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     if t.one_type()? != Type::FLOAT32 {
         return Err(t.output.wrong_type());
     }
@@ -314,7 +328,9 @@ fn floor_div(node: &Node<'_>) -> Result<(), Fault> {
 }
 
 fn floor_mod(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     if t.one_type()? != Type::FLOAT32 {
         return Err(t.output.wrong_type());
     }
@@ -377,7 +393,9 @@ fn squared_difference_quantized<T: Quantized>(t: &Operands<'_>) -> Result<(), Fa
 }
 
 fn squared_difference(node: &Node<'_>) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
         Type::INT8 => squared_difference_quantized::<i8>(&t),
         Type::INT16 => squared_difference_quantized::<i16>(&t),

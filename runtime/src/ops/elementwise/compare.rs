@@ -41,7 +41,9 @@ fn choose(node: &Node<'_>, choice: &impl Choice) -> Result<(), Fault> {
     fn of<T: Element + PartialOrd>(t: &Operands<'_>, choice: &impl Choice) -> Result<(), Fault> {
         t.compute(|a: T, b: T| choice.of(a, b))
     }
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
         Type::INT8 => of::<i8>(&t, choice),
         Type::FLOAT32 => of::<f32>(&t, choice),
@@ -65,7 +67,9 @@ fn compare(node: &Node<'_>, comparison: &impl Comparison, of_bool: bool) -> Resu
     ) -> Result<(), Fault> {
         t.compute(|a: T, b: T| u8::from(comparison.holds(a, b)))
     }
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     t.output.expect(Type::BOOL)?;
     t.b.expect(t.a.element_type())?;
     match t.a.element_type() {
@@ -128,7 +132,9 @@ pub const LOGICAL_NOT: Kernel = elementwise(Code::LOGICAL_NOT, |node| {
 
 #[inline(always)]
 fn logical(node: &Node<'_>, f: impl Fn(bool, bool) -> bool) -> Result<(), Fault> {
-    let t = Operands::new(node)?;
+    // Looked at where it is, since stacks are small.
+    let t = Operands::new(node);
+    let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
         Type::BOOL => t.compute(|a: u8, b: u8| u8::from(f(a != 0, b != 0))),
         _ => Err(t.output.wrong_type()),

@@ -100,6 +100,9 @@ fn space_to_batch(node: &Node<'_>) -> Result<(), Fault> {
     let element = element_bytes(&input, &output)?;
     let zero = zero(&output)?;
     let (from, to) = (input.bytes()?, output.bytes_mut()?);
+    if to.is_empty() {
+        return Ok(());
+    }
     let Grid {
         large,
         small,
@@ -141,6 +144,9 @@ fn batch_to_space(node: &Node<'_>) -> Result<(), Fault> {
     let (input, output) = (node.input(0)?, node.output(0)?);
     let grid = Grid::new(node, &output, &input)?;
     let (from, to) = (input.bytes()?, output.bytes_mut()?);
+    if to.is_empty() {
+        return Ok(());
+    }
     let Grid {
         large,
         small,

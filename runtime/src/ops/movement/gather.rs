@@ -47,6 +47,9 @@ fn gather(node: &Node<'_>) -> Result<(), Fault> {
     let pieces = Pieces::new(&input, &output, piece)?;
     let sum = (batches.checked_mul(outer)).and_then(|sum| sum.checked_mul(count));
     pieces.expect(sum)?;
+    if output.is_empty() {
+        return Ok(());
+    }
     let dim = shape.dim(axis);
     let (mut to, mut first) = (0, 0usize);
     for batch in 0..batches {
@@ -85,6 +88,9 @@ fn gather_nd(node: &Node<'_>) -> Result<(), Fault> {
     let picks = Numbers::of(&indices)?;
     let pieces = Pieces::new(&input, &output, inner.wrapping_mul(element))?;
     pieces.expect(Some(count))?;
+    if output.is_empty() {
+        return Ok(());
+    }
     let mut at = 0;
     for to in 0..count {
         let mut from = 0usize;

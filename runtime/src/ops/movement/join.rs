@@ -153,6 +153,9 @@ fn join(node: &Node<'_>, axis: usize, dropped: bool) -> Result<(), Fault> {
     if extent != large.shape().dim(axis) {
         return Err(large.wrong_shape());
     }
+    if large.is_empty() {
+        return Ok(());
+    }
     let mut to = 0;
     for k in 0..large.shape().product(0, axis).unwrap_or(0) {
         for index in 0..node.inputs() {
@@ -190,6 +193,9 @@ fn part(node: &Node<'_>, large: &Tensor<'_>, axis: usize, dropped: bool) -> Resu
     }
     if extent != large.shape().dim(axis) {
         return Err(large.wrong_shape());
+    }
+    if large.is_empty() {
+        return Ok(());
     }
     let mut from = 0;
     for k in 0..large.shape().product(0, axis).unwrap_or(0) {

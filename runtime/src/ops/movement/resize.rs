@@ -55,7 +55,8 @@ impl<'a> Resize<'a> {
             return Err(input.wrong_shape());
         }
         Ok(Self {
-            batches,
+            // Nothing to walk through, however many rows of nothing there are.
+            batches: if output.is_empty() { 0 } else { batches },
             height,
             width,
             depth,

@@ -128,6 +128,12 @@ impl Geometry {
         if self.batches != out_batches || channels != self.channels || channels == 0 {
             return Err(Fault::Shape(Operand::Output(0)));
         }
+        // Without pixels, there is nothing to walk through, however many rows of nothing there are.
+        if out_h == 0 || out_w == 0 {
+            self.batches = 0;
+        } else if in_h == 0 || in_w == 0 {
+            return Err(Fault::Shape(Operand::Input(0)));
+        }
         // Groups of as many channels, each with as many filters.
         self.groups = self.depth.checked_div(self.filter_depth).unwrap_or(0);
         let per_group = channels.checked_div(self.groups).unwrap_or(0);

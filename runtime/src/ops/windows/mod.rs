@@ -62,12 +62,15 @@ impl<'a> Setup<'a> {
     /// Finds the bias of `channels` output channels.
     #[inline(never)]
     fn bias(&mut self, node: &Node<'a>, bias: Type, channels: usize) -> Result<(), Fault> {
-        if let Some(tensor) = &node.optional_input(2)? {
-            if tensor.len() != channels {
-                return Err(tensor.wrong_shape());
-            }
-            self.bias = tensor.of(bias)?;
+        if !node.has_input(2) {
+            return Ok(());
         }
+        let tensor = node.input(2);
+        let tensor = found(&tensor)?;
+        if tensor.len() != channels {
+            return Err(tensor.wrong_shape());
+        }
+        self.bias = tensor.of(bias)?;
         Ok(())
     }
 

@@ -75,8 +75,11 @@ fn scale_of(node: &Node<'_>, operand: Operand) -> Result<f32, Fault> {
 /// The scale of the bias, 0 if it has none; `None` if there is no bias.
 #[inline(never)]
 fn bias_scale(node: &Node<'_>) -> Result<Option<f32>, Fault> {
-    let bias = &node.optional_input(2)?;
-    Ok((bias.as_ref()).map(|bias| bias.scales().get(0).unwrap_or_default()))
+    if !node.has_input(2) {
+        return Ok(None);
+    }
+    let bias = node.input(2);
+    Ok(Some(found(&bias)?.scales().get(0).unwrap_or_default()))
 }
 
 /// The scales of the filter: one, or one for each output channel along `axis`.
