@@ -60,7 +60,16 @@
 //! # Numbers
 //!
 //! Integers are those of TensorFlow Lite Micro's reference kernels, bit for bit. Floating-point results are within 1e-5 of
-//! theirs, relative: sums are the same, but functions like `exp` come from `libm` here and from a C library there.
+//! theirs, relative: sums are the same, but functions like `exp` come from `libm` here and from a C library there, whose last
+//! bits differ. Where terms of a sum cancel out, the sum keeps the error of its terms, so that a small element of an output
+//! may be further off: in a model with attention single elements by 5e-5 of their own value. Such errors are within 1e-5 of
+//! the largest value of the output.
+//!
+//! # Limits
+//!
+//! Shapes are those of the file: tensors whose dimensions it leaves open, or has wrong, are refused. A `WHILE` runs as long as
+//! the model's condition says so: with one that always holds, [`Interpreter::invoke`] never returns. Where the file is not to
+//! be trusted, that is for a watchdog.
 //!
 //! # Kernels of an application
 //!

@@ -15,7 +15,9 @@ fn main() -> ! {
     let _ = black_box(run());
     #[cfg(feature = "panics")]
     can_panic(black_box(&[]));
-    loop {}
+    loop {
+        black_box(());
+    }
 }
 
 fn run() -> Result<(), Error> {
