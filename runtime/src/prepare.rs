@@ -311,7 +311,7 @@ impl Visitor for Spans<'_, '_> {
 /// Places variables and values of resources in the tail.
 fn place_state(run: &Run<'_>) -> Result<(), Error> {
     let mut next = rounded(run.words.len().saturating_mul(4))?;
-    for_each_tensor(&run.model, &mut |this, tensor| {
+    for_each_tensor(run.model, &mut |this, tensor| {
         if tensor.is_variable()? {
             let place = Place::tail(next).ok_or(Error::TooLarge)?;
             run.words.set(this as usize, place.0);
@@ -327,7 +327,7 @@ fn place_state(run: &Run<'_>) -> Result<(), Error> {
 
 /// Variables and resources as they are before the first inference: the byte that stands for zero, as in TFLM.
 pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
-    for_each_tensor(&run.model, &mut |this, table| {
+    for_each_tensor(run.model, &mut |this, table| {
         if !table.is_variable()? {
             return Ok(());
         }

@@ -72,7 +72,7 @@ fn number(run: &Run<'_>) -> Result<(), Error> {
 fn place(run: &Run<'_>, mut next: usize) -> Result<usize, Error> {
     let first = run.tensors.saturating_add(run.operators) as usize;
     let mut number = 0;
-    for_each_resource(&run.model, &mut |bytes, _| {
+    for_each_resource(run.model, &mut |bytes, _| {
         let place = Place::tail(next).ok_or(Error::TooLarge)?;
         run.words.set(first + number * 2, place.0);
         run.words.set(first + number * 2 + 1, bytes as u32);
@@ -85,7 +85,7 @@ fn place(run: &Run<'_>, mut next: usize) -> Result<usize, Error> {
 
 fn reset(run: &Run<'_>) -> Result<(), Error> {
     let mut number = 0;
-    for_each_resource(&run.model, &mut |_, zero| {
+    for_each_resource(run.model, &mut |_, zero| {
         if let Some(value) = run.resource(number) {
             value.fill(zero);
         }

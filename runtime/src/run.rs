@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
 
     /// The data of a constant tensor; `None` for a tensor that is computed.
     pub(crate) fn constant(&self, tensor: &view::Tensor<'a>) -> Option<&'a [u8]> {
-        constant(&self.model, tensor)
+        constant(self.model, tensor)
     }
 
     /// The kernel of a node's operator.
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
 
     #[inline(never)]
     pub(crate) fn lists(&self, index: u32) -> Result<Lists<'a>, Error> {
-        let (subgraph, first) = Numbers::of(&self.model, index)?;
+        let (subgraph, first) = Numbers::of(self.model, index)?;
         Ok(Lists {
             index,
             first,
@@ -336,7 +336,7 @@ impl<'a> Node<'a> {
         input: bool,
         index: usize,
     ) -> Result<Tensor<'a>, Fault> {
-        let (subgraph, numbers) = Numbers::of(&self.run.model, subgraph)?;
+        let (subgraph, numbers) = Numbers::of(self.run.model, subgraph)?;
         let list = if input {
             subgraph.inputs()?
         } else {

@@ -201,7 +201,7 @@ impl<'m, 't> Session<'m, 't> {
             sizes,
             ..
         } = self;
-        let tail = ViewMut::of(&mut **tail);
+        let tail = ViewMut::of(tail);
         let words = tail.part(0, sizes.words().saturating_mul(4));
         let words = words.and_then(ViewMut::cast).ok_or(Error::ArenaAlignment)?;
         Ok(Run {

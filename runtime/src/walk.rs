@@ -76,7 +76,7 @@ impl Walk<'_> {
             caller,
         };
         let run = self.run;
-        let (subgraph, first) = Numbers::of(&run.model, index)?;
+        let (subgraph, first) = Numbers::of(run.model, index)?;
         self.ends(&subgraph, first, true, visitor)?;
         run.for_each_node_of(index, &subgraph, first, &mut |node| {
             self.operator(node, &running, visitor)
@@ -154,7 +154,7 @@ pub(crate) fn calls(
     visitor: &mut dyn Visitor,
 ) -> Result<(), Error> {
     let mut calls = [None; 2];
-    called(&walk.run.model, &node.operator, &mut calls)?;
+    called(walk.run.model, &node.operator, &mut calls)?;
     for called in calls.into_iter().flatten() {
         walk.tick()?;
         if running.contains(called) {

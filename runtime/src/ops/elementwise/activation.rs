@@ -128,11 +128,11 @@ fn prelu(node: &Node<'_>) -> Result<(), Fault> {
         }
         Type::INT8 => {
             t.b.expect(Type::INT8)?;
-            prelu_quantized::<i8>(&t)
+            prelu_quantized::<i8>(t)
         }
         Type::INT16 => {
             t.b.expect(Type::INT8)?;
-            prelu_quantized::<i16>(&t)
+            prelu_quantized::<i16>(t)
         }
         _ => Err(t.a.wrong_type()),
     }

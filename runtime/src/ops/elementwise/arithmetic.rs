@@ -432,8 +432,8 @@ fn squared_difference(node: &Node<'_>) -> Result<(), Fault> {
     let t = Operands::new(node);
     let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
-        Type::INT8 => squared_difference_quantized::<i8>(&t),
-        Type::INT16 => squared_difference_quantized::<i16>(&t),
+        Type::INT8 => squared_difference_quantized::<i8>(t),
+        Type::INT16 => squared_difference_quantized::<i16>(t),
         Type::FLOAT32 => t.compute(|a: f32, b: f32| (a - b) * (a - b)),
         Type::INT32 => t.compute(|a: i32, b: i32| {
             let difference = a.wrapping_sub(b);

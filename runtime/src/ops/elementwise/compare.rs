@@ -45,11 +45,11 @@ fn choose(node: &Node<'_>, choice: &impl Choice) -> Result<(), Fault> {
     let t = Operands::new(node);
     let t = t.as_ref().map_err(|fault| *fault)?;
     match t.one_type()? {
-        Type::INT8 => of::<i8>(&t, choice),
-        Type::FLOAT32 => of::<f32>(&t, choice),
-        Type::INT16 => of::<i16>(&t, choice),
-        Type::INT32 => of::<i32>(&t, choice),
-        Type::INT64 => of::<i64>(&t, choice),
+        Type::INT8 => of::<i8>(t, choice),
+        Type::FLOAT32 => of::<f32>(t, choice),
+        Type::INT16 => of::<i16>(t, choice),
+        Type::INT32 => of::<i32>(t, choice),
+        Type::INT64 => of::<i64>(t, choice),
         _ => Err(t.output.wrong_type()),
     }
 }
@@ -74,15 +74,15 @@ fn compare(node: &Node<'_>, comparison: &impl Comparison, of_bool: bool) -> Resu
     t.b.expect(t.a.element_type())?;
     match t.a.element_type() {
         Type::INT8 => {
-            let scaled = Scaled::new(&t, 8, 1.0)?;
+            let scaled = Scaled::new(t, 8, 1.0)?;
             t.compute(|a: i8, b: i8| {
                 let (a, b) = scaled.of(a.into(), b.into());
                 u8::from(comparison.holds(a, b))
             })
         }
-        Type::FLOAT32 => of::<f32>(&t, comparison),
-        Type::INT32 => of::<i32>(&t, comparison),
-        Type::INT64 => of::<i64>(&t, comparison),
+        Type::FLOAT32 => of::<f32>(t, comparison),
+        Type::INT32 => of::<i32>(t, comparison),
+        Type::INT64 => of::<i64>(t, comparison),
         Type::BOOL if of_bool => {
             t.compute(|a: u8, b: u8| u8::from(comparison.holds(a != 0, b != 0)))
         }
