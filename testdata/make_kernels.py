@@ -14,6 +14,8 @@ import os
 import pickle
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -150,25 +152,38 @@ def same(a, b):
     return True
 
 
+@cache
+def cases():
+    """All cases by name."""
+    return all_cases()
+
+
+def attempt(name):
+    """make()'s bytes, or why there are none."""
+    try:
+        return make(cases()[name])
+    except (Refused, ValueError) as e:
+        return e
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--check", action="store_true", help="compare, write nothing")
     p.add_argument("--only", default="", help="only files whose names begin so")
     a = p.parse_args()
     made, changed, failed, refusals, total = set(), [], [], [], 0
-    for name, case in all_cases().items():
-        if not name.startswith(a.only):
+    names = [name for name in cases() if name.startswith(a.only)]
+    with ProcessPoolExecutor() as pool:
+        results = list(pool.map(attempt, names))
+    for name, data in zip(names, results):
+        case, path = cases()[name], FOLDER / f"{name}.tflite"
+        if isinstance(data, Refused):
+            refusals.append(f"{name}: {data}")
+            if case.refused is None or case.refused not in str(data):
+                failed.append(f"{name} is refused: {data}")
             continue
-        path = FOLDER / f"{name}.tflite"
-        try:
-            data = make(case)
-        except Refused as e:
-            refusals.append(f"{name}: {e}")
-            if case.refused is None or case.refused not in str(e):
-                failed.append(f"{name} is refused: {e}")
-            continue
-        except ValueError as e:
-            failed.append(f"{name}: {e}")
+        if isinstance(data, ValueError):
+            failed.append(f"{name}: {data}")
             continue
         if case.refused is not None:
             failed.append(f"{name} is not refused")

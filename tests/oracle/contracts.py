@@ -38,7 +38,8 @@ UNDEFINED = ("BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "GATHER", "RE
 
 def write_models(folder):
     """Has tests/contract.rs write its models to a folder."""
-    command = ["cargo", "test", "--quiet", "--test", "contract", "--", "--exact", "models_are_planned"]
+    # With --workspace, so that what `cargo test --workspace` has built serves here.
+    command = ["cargo", "test", "--quiet", "--workspace", "--test", "contract", "--", "--exact", "models_are_planned"]
     environment = os.environ | {"CONTRACT_MODELS": str(folder)}
     p = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if p.returncode != 0:

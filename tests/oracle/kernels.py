@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,8 @@ ROW = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)( .*)")
 
 def write_models(folder):
     """Has tests/kernels.rs write its models to a folder."""
-    command = ["cargo", "test", "--quiet", "--test", "kernels", "--", "--exact", "models_are_whole"]
+    # With --workspace, so that what `cargo test --workspace` has built serves here.
+    command = ["cargo", "test", "--quiet", "--workspace", "--test", "kernels", "--", "--exact", "models_are_whole"]
     environment = os.environ | {"KERNEL_MODELS": str(folder)}
     p = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if p.returncode != 0:
@@ -102,9 +104,11 @@ def main():
         paths = sorted(folder.glob("*.tflite"))
         if len(paths) != len(rows):
             sys.exit(f"{len(paths)} models for {len(rows)} lines of {TABLE.name}")
-        for i, path in zip(rows, paths):
+        # The work is done by children; a thread waits for each.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            all_found = list(pool.map(measured, paths))
+        for i, found in zip(rows, all_found):
             *written, rest = ROW.fullmatch(lines[i]).groups()
-            found = measured(path)
             if isinstance(found, str):
                 problem = found
             elif a.check and found != [int(n) for n in written]:
