@@ -273,11 +273,11 @@ impl<'a> Scale<'a> {
             let shifted = scaled(table.get(k), sum).wrapping_add(zero_point);
             out.set(k, fixed::clamp(shifted, least, largest) as i8);
         };
-        // Two at a time: half of a loop's own instructions.
-        for (k, [a, b]) in sums.as_chunks().0.iter().enumerate() {
-            one(2 * k, *a);
-            one(2 * k + 1, *b);
-        }
+        let [a, b, c, d] = *sums;
+        one(0, a);
+        one(1, b);
+        one(2, c);
+        one(3, d);
     }
 
     /// As [`narrow4`](Self::narrow4), without a table: where sums are long, or few.
