@@ -132,25 +132,25 @@ pub(crate) fn find(run: &Run<'_>) -> Result<(), Error> {
         if count == 0 {
             return Ok(());
         }
-        // An application's own kernel has no use for it.
-        if run
-            .kernel(node)
-            .is_some_and(|kernel| kernel.prepared.is_some())
-        {
-            let table = entry
-                .get(at..)
-                .and_then(|rest| Columns::of(View::of(rest), count));
+        let other = Error::PreparedFactors {
+            subgraph: node.subgraph(),
+            operator: node.index,
+        };
+        let kernel = run.kernel(node).ok_or(other)?;
+        if kernel.prepared.is_some() {
+            let table = entry.get(at..);
+            let table = table.and_then(|rest| Columns::of(View::of(rest), count));
             let table = Table(table.ok_or(wrong)?);
             if factors::equal(node, table, count) != Ok(true) {
-                return Err(Error::PreparedFactors {
-                    subgraph: node.subgraph(),
-                    operator: node.index,
-                });
+                return Err(other);
             }
             let place = entry.as_ptr().addr().wrapping_add(at);
             let place = place.wrapping_sub(run.model.as_bytes().as_ptr().addr());
             let place = Place::file(place).ok_or(Error::TooLarge)?;
             run.set_operator_word(node.number(), place.0);
+        } else if !factors::CODES.contains(&kernel.code) {
+            // What is left is an application's own kernel, which has no use for them.
+            return Err(other);
         }
         // Not above the file's bytes by more than a table has.
         at = padded(at.saturating_add(count * 5));

@@ -51,6 +51,14 @@ pub(super) fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
 /// Factors that may be prepared: those of an operator of integers whose filter has a scale for each output channel.
 pub(crate) mod factors {
     use super::*;
+    use crate::kernel::Code;
+
+    /// The operators whose kernels here have them.
+    pub(crate) const CODES: [Code; 3] = [
+        Code::CONV_2D,
+        Code::DEPTHWISE_CONV_2D,
+        Code::FULLY_CONNECTED,
+    ];
 
     /// How many there are, with what they are made of.
     fn of<'a>(node: &Node<'a>) -> Result<(usize, Scale<'a>), Fault> {
