@@ -304,7 +304,7 @@ fn prepared_data_with_changes() {
     let mut files = common::models("kernels");
     files.retain(|path| entries::prepared(&std::fs::read(path).unwrap()).is_some());
     let prepared = all_of(files, 0..40, |bytes, number, random| {
-        let mut file = entries::prepared(bytes).unwrap().to_vec();
+        let mut file = entries::prepared(bytes).unwrap();
         let model = view::Model::new(&file).unwrap();
         let entry = model.metadata_data(view::PREPARED_NAME).unwrap().unwrap();
         let (start, len) = (entry.as_ptr().addr() - file.as_ptr().addr(), entry.len());

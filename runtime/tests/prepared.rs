@@ -18,11 +18,15 @@ use arenaplan_runtime::{
     Code, Error, Fault, Interpreter, Kernel, Node, Purpose, ops, prepared, tail_bytes,
 };
 use common::{Memory, Tolerance};
-use entries::{Factors, entry, factors, with_entry};
+use entries::{Factors, entry, factors};
 
 fn load(folder: &str, name: &str) -> Memory {
     let path = common::testdata(folder).join(format!("{name}.tflite"));
     Memory::copy_of(&std::fs::read(path).unwrap())
+}
+
+fn with_entry(model: &[u8], bytes: Vec<u8>) -> Memory {
+    Memory::copy_of(&entries::with_entry(model, bytes))
 }
 
 /// Bytes of scratch memory, and of the head.
@@ -46,6 +50,7 @@ fn kernels_compute_what_tflm_does_from_factors_in_the_file() {
         let Some(model) = entries::prepared(&plain) else {
             continue;
         };
+        let model = Memory::copy_of(&model);
         let golden = view::Model::new(&model).unwrap().metadata_bytes("golden");
         let result = common::run_golden(&model, golden.unwrap().unwrap(), Tolerance::USUAL);
         assert_eq!(result, Ok(()), "{}", path.display());
@@ -70,7 +75,7 @@ fn factors_in_the_file_take_no_memory() {
     let (row, convolutions) = channels.split_last().unwrap();
     assert_eq!(*row, 4);
     let (scratch, head_before) = memory(&plain);
-    let (none, head) = memory(&entries::prepared(&plain).unwrap());
+    let (none, head) = memory(&Memory::copy_of(&entries::prepared(&plain).unwrap()));
     assert_eq!(scratch, convolutions.iter().sum::<usize>() * 5);
     assert_eq!(none, 0);
     assert!(head <= head_before);
@@ -236,7 +241,7 @@ fn data_of_another_model_are_refused() {
     );
     assert!(!Error::TooLarge.is_about_prepared());
     // A scale that changed behind its back.
-    let file = entries::prepared(&model).unwrap();
+    let file = Memory::copy_of(&entries::prepared(&model).unwrap());
     let scales = {
         let view = view::Model::new(&file).unwrap();
         let subgraph = view.subgraphs().unwrap().get(0).unwrap();

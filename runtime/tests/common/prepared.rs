@@ -4,8 +4,6 @@ use arenaplan_runtime::schema::patch::{Edit, graft, original_of};
 use arenaplan_runtime::schema::view;
 use arenaplan_runtime::{Code, Type};
 
-use crate::common::Memory;
-
 /// The data of one operator: a multiplier and a shift for each channel. Empty where there is none.
 pub(crate) type Factors = Vec<(i32, i8)>;
 
@@ -68,11 +66,15 @@ pub(crate) fn factors(model: &[u8]) -> Vec<Factors> {
                 all.push(Vec::new());
                 continue;
             }
-            let input = scales(at(inputs, 0))[0];
-            let output = scales(at(operator.outputs().unwrap(), 0))[0];
-            let factors = filters
-                .iter()
-                .map(|w| quantize_multiplier(input * w / output));
+            let ends = [at(inputs, 0), at(operator.outputs().unwrap(), 0)];
+            let ends = ends.map(|tensor| scales(tensor).first().copied());
+            // Floats between them, of weights of bytes.
+            let [Some(input), Some(output)] = ends else {
+                all.push(Vec::new());
+                continue;
+            };
+            let factors = filters.iter();
+            let factors = factors.map(|w| quantize_multiplier(input * w / output));
             all.push(factors.collect());
         }
     }
@@ -94,17 +96,17 @@ pub(crate) fn entry(version: u32, factors: &[Factors]) -> Vec<u8> {
 }
 
 /// The model, without its plan, with these prepared data.
-pub(crate) fn with_entry(model: &[u8], entry: Vec<u8>) -> Memory {
+pub(crate) fn with_entry(model: &[u8], entry: Vec<u8>) -> Vec<u8> {
     let edit = Edit {
         prepared: Some(entry),
         ..Edit::default()
     };
     let original = original_of(model).unwrap();
-    Memory::copy_of(&graft(&original, &edit).unwrap())
+    graft(&original, &edit).unwrap()
 }
 
 /// The model with the data that are right for it; `None` where no operator has any.
-pub(crate) fn prepared(model: &[u8]) -> Option<Memory> {
+pub(crate) fn prepared(model: &[u8]) -> Option<Vec<u8>> {
     let factors = factors(model);
     let any = factors.iter().any(|f| !f.is_empty());
     any.then(|| with_entry(model, entry(1, &factors)))
