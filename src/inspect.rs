@@ -150,7 +150,7 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
 /// What TFLM makes of the model without a plan of ours: with its operators where they were before.
 pub(crate) fn without_plan(graph: &Graph<'_>, options: &Options) -> Result<Simulation, Error> {
     let original = graph.in_original_order();
-    let scratch = options.scratch_of(&original)?;
+    let scratch = options.scratch_alone(&original)?;
     tflm::simulate(&original, &Lifetimes::of(&original)?, &scratch, None)
 }
 

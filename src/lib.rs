@@ -33,6 +33,7 @@ pub mod lifetimes;
 pub mod model;
 mod own;
 pub mod plan;
+mod prepared;
 pub mod reorder;
 pub mod report;
 pub mod scratch;

@@ -10,6 +10,7 @@ use arenaplan_schema::view;
 use crate::contract::Overlap;
 use crate::execute::Memory;
 use crate::graph::{Graph, Operator};
+use crate::prepared::Prepared;
 use crate::report::Arena;
 use crate::scratch::Scratch;
 
@@ -23,6 +24,12 @@ pub(crate) fn overlap(
     input: usize,
     output: usize,
 ) -> Option<Overlap> {
+    // The runtime goes by stored shapes.
+    let tensors = op.inputs.iter().flatten().chain(&op.outputs);
+    let mut tensors = tensors.map(|&tensor| graph.tensor(tensor));
+    if tensors.any(|tensor| tensor.prepared_shape.is_some()) {
+        return None;
+    }
     let (subgraph, operator) = place(graph, op)?;
     let found = runtime::contract::overlap_of(
         graph.model.bytes(),
@@ -41,7 +48,10 @@ pub(crate) fn overlap(
 }
 
 /// Bytes of scratch memory that the runtime's kernel of `op` asks for: none, or one request.
-pub(crate) fn scratch(graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
+pub(crate) fn scratch(graph: &Graph<'_>, op: &Operator<'_>, prepared: Prepared) -> Vec<u64> {
+    if prepared.has(graph, op) {
+        return Vec::new();
+    }
     let bytes = place(graph, op).and_then(|(subgraph, operator)| {
         // Kernels read constants, which must be aligned as they are on a device.
         let copy;
@@ -83,7 +93,7 @@ pub(crate) fn arena(graph: &Graph<'_>, scratch: &Scratch, head: u64) -> Arena {
 }
 
 /// Where `op` is in the file, which may have its operators in another order than the graph.
-fn place(graph: &Graph<'_>, op: &Operator<'_>) -> Option<(usize, usize)> {
+pub(crate) fn place(graph: &Graph<'_>, op: &Operator<'_>) -> Option<(usize, usize)> {
     let model = view::Model::new(graph.model.bytes()).ok()?;
     let subgraph = op.id.subgraph as usize;
     let operators = model

@@ -26,6 +26,7 @@ use crate::execute::{self, ExecuteError};
 use crate::graph::{Graph, OpId, Storage, TensorId};
 use crate::interference::{Interference, Rules};
 use crate::model::Model;
+use crate::prepared::{self, Prepared};
 use crate::report::{LibraryHead, Outcome, Report, Sizes, warnings};
 use crate::scratch::Scratch;
 use crate::stored::{Setting, StoredPlan, Verdict, made_for};
@@ -42,6 +43,9 @@ pub struct Options {
     pub alias: Option<Level>,
     /// Operators may be put into another order, where that saves memory.
     pub reorder: bool,
+    /// What the device would compute is computed here and stored in flash, where it saves RAM or time: the factors of
+    /// channels. Only [`Target::Arenaplan`] has a use for it.
+    pub precompute: bool,
     /// The planner to place buffers with.
     pub solver: Planner,
     /// How long the solver may search. A time limit is for all that is tried with one model; a plan on which it had an
@@ -65,6 +69,7 @@ impl Default for Options {
             target: Target::Tflm,
             alias: None,
             reorder: true,
+            precompute: true,
             solver: Planner::Auto,
             limits: Limits::default(),
             align: tflm::ALIGNMENT,
@@ -83,19 +88,40 @@ impl Options {
     /// # Errors
     /// [`Error::Scratch`] for a file that does not fit the model.
     pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
-        self.scratch_with(graph, self.kernels().libraries()[0])
+        self.scratch_with(graph, self.kernels().libraries()[0], Prepared::Stored)
+    }
+
+    /// The same of a file without prepared data.
+    pub(crate) fn scratch_alone(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
+        self.scratch_with(graph, self.kernels().libraries()[0], Prepared::Nothing)
     }
 
     /// The same for each of the target's libraries.
-    pub(crate) fn scratch_by_library(&self, graph: &Graph<'_>) -> Result<Vec<Scratch>, Error> {
+    pub(crate) fn scratch_by_library(
+        &self,
+        graph: &Graph<'_>,
+        prepared: Prepared,
+    ) -> Result<Vec<Scratch>, Error> {
         let libraries = self.kernels().libraries().iter();
-        libraries.map(|&l| self.scratch_with(graph, l)).collect()
+        let scratch = libraries.map(|&l| self.scratch_with(graph, l, prepared));
+        scratch.collect()
     }
 
-    fn scratch_with(&self, graph: &Graph<'_>, library: Library) -> Result<Scratch, Error> {
-        match &self.scratch {
-            Some(text) => Scratch::with_file(library, graph, text),
-            None => Ok(Scratch::of(library, graph)),
+    fn scratch_with(
+        &self,
+        graph: &Graph<'_>,
+        library: Library,
+        prepared: Prepared,
+    ) -> Result<Scratch, Error> {
+        let text = self.scratch.as_deref().unwrap_or_default();
+        Scratch::with((library, prepared), graph, text)
+    }
+
+    /// What a plan stores beside the offsets.
+    pub(crate) fn prepared(&self) -> Prepared {
+        match self.precompute && self.kernels() == Target::Arenaplan {
+            true => Prepared::All,
+            false => Prepared::Nothing,
         }
     }
 
@@ -168,7 +194,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     let file = &job.scenes[0];
     let setting = Setting {
         lifetimes: &file.lifetimes,
-        scratch: file.first_scratch(),
+        scratch: &options.scratch_of(&graph)?,
         align: tflm::ALIGNMENT,
         keep: &job.keep,
         kernels: options.kernels(),
@@ -197,8 +223,12 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
         format!("the plan that was in the file{head} is wrong and is replaced: {fault}")
     }));
     report.outcome = job.choose(&foreign, &candidate);
+    let mut scratch = &job.alone[0];
     let file = match report.outcome {
-        Outcome::Planned { .. } => job.write(Some(&candidate))?,
+        Outcome::Planned { .. } => {
+            scratch = file.first_scratch();
+            job.write(Some(&candidate))?
+        }
         Outcome::ForeignPlanKept => {
             report.planner = "stored".into();
             report.reordered = false;
@@ -208,13 +238,14 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.taken = job.taken_by(&foreign);
             report.needs = foreign.needs(&graph, options);
             if let StoredPlan::Offsets(offsets) = &foreign.plan {
-                report.libraries = job.heads(&file.simulate(Some(offsets))?);
+                let with = scene::simulate(&graph, &file.lifetimes, &job.alone, Some(offsets))?;
+                report.libraries = job.heads(&with, &job.alone);
             }
             original.to_vec()
         }
         _ => {
             report.describe_head(unplanned, false);
-            report.libraries = job.heads(&job.unplanned);
+            report.libraries = job.heads(&job.unplanned, &job.alone);
             report.taken.clear();
             report.needs = None;
             report.reordered = false;
@@ -234,7 +265,8 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     }
     report.file_bytes_before = original.len();
     report.file_bytes = file.len();
-    report.finish(&graph, job.scenes[0].first_scratch());
+    report.prepared_bytes = prepared::stored_bytes(&file);
+    report.finish(&graph, scratch);
     Ok(Planned { file, report })
 }
 
@@ -246,6 +278,8 @@ struct Job<'g, 'a, 'o> {
     scenes: Vec<Scene<'g, 'a>>,
     /// What each library of the target makes of the model without a plan.
     unplanned: Vec<Simulation>,
+    /// What the kernels of each library ask for then.
+    alone: Vec<Scratch>,
     /// What may be shared, up to each level that is allowed.
     promises: Vec<Promises>,
     /// Whether some views are of a part of a tensor.
@@ -309,7 +343,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
         let scenes = scene::scenes(graph, options, &keep, &most)?;
         let scene = &scenes[0];
-        let unplanned = scene.simulate(None)?;
+        let alone = options.scratch_by_library(graph, Prepared::Nothing)?;
+        let unplanned = scene::simulate(graph, &scene.lifetimes, &alone, None)?;
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
         if let [first, ..] = state[..] {
             warnings.push(format!(
@@ -336,6 +371,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             graph,
             options,
             unplanned,
+            alone,
             scenes,
             promises,
             has_partial_views,
@@ -354,7 +390,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             .is_empty()
             .then_some(unplanned.head);
         // A library on which the plan would be larger than nothing, and which the first one does not show.
-        let heads = self.heads(&ours.simulations).into_iter().skip(1);
+        let heads = self.heads(&ours.simulations, &self.scenes[0].scratch);
+        let heads = heads.into_iter().skip(1);
         let worse = heads
             .filter(|h| h.greedy_head_bytes < h.head_bytes)
             .max_by_key(|h| h.head_bytes - h.greedy_head_bytes);
@@ -465,14 +502,13 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         // A head that only the solver has proved, above what is alive at one time, says nothing of other orders.
         let is_least = report.order_proved && candidate.head() == candidate.least;
         report.optimal_in_any_order = report.optimal && (report.is_chain || is_least);
-        report.libraries = self.heads(&candidate.simulations);
+        report.libraries = self.heads(&candidate.simulations, &file.scratch);
         self.describe_needs(&mut report, &scene.graph);
         Ok(report)
     }
 
     /// The head with each library of the target.
-    fn heads(&self, simulations: &[Simulation]) -> Vec<LibraryHead> {
-        let scratch = self.scenes[0].scratch.iter();
+    fn heads(&self, simulations: &[Simulation], scratch: &[Scratch]) -> Vec<LibraryHead> {
         let heads = self.unplanned.iter().zip(simulations).zip(scratch);
         let heads = heads.map(|((without, with), scratch)| {
             LibraryHead::new(self.graph, scratch, without.head, with.head)
@@ -535,6 +571,10 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
             operator_order: scene.orders.clone(),
+            prepared: match (plan, self.options.prepared()) {
+                (Some(_), Prepared::All) => prepared::entry(&scene.graph),
+                _ => None,
+            },
             stamp: patch::Stamp {
                 tool_version: env!("CARGO_PKG_VERSION").into(),
                 target: self.options.target.to_string(),
@@ -552,7 +592,11 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 "the plan read back from the file is not the one written".into(),
             ));
         }
-        scene.check_written(self.graph, &Graph::read(Model::parse(&file)?)?)?;
+        let written = Graph::read(Model::parse(&file)?)?;
+        scene.check_written(self.graph, &written)?;
+        if let Some(fault) = prepared::fault(&written) {
+            return Err(internal(fault));
+        }
         if self.options.target == Target::Arenaplan {
             // What the device will say of the plan. Models that the runtime cannot run have warnings of their own.
             let not_once = execute::Setting {
@@ -584,6 +628,9 @@ fn options_text(options: &Options) -> String {
     }
     if !options.reorder {
         text.push_str(" reorder=no");
+    }
+    if !options.precompute && options.target == Target::Arenaplan {
+        text.push_str(" precompute=no");
     }
     if options.solver != defaults.solver {
         text.push_str(&format!(" solver={}", options.solver));

@@ -10,6 +10,7 @@ use crate::interference::{Interference, Rules};
 use crate::lifetimes::{Lifetimes, NEVER};
 use crate::own;
 use crate::plan::Options;
+use crate::prepared;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
 use crate::target::Library;
@@ -196,6 +197,8 @@ pub struct Report {
     pub file_bytes_before: usize,
     /// Bytes of the file with what was done to it.
     pub file_bytes: usize,
+    /// Bytes of the prepared data among them, which a device leaves in flash.
+    pub prepared_bytes: usize,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -230,6 +233,7 @@ impl Report {
             arena_64: Arena::default(),
             file_bytes_before: 0,
             file_bytes: 0,
+            prepared_bytes: 0,
             warnings: Vec::new(),
         }
     }
@@ -258,6 +262,7 @@ impl Report {
         report.before_head_bytes = stored.head_if_right().unwrap_or(unplanned.head);
         report.file_bytes_before = graph.model.bytes().len();
         report.file_bytes = report.file_bytes_before;
+        report.prepared_bytes = prepared::stored_bytes(graph.model.bytes());
         match (&stored.plan, &stored.simulation) {
             (StoredPlan::Offsets(_), Some(simulation)) => {
                 report.tensors_planned = stored.tensors_planned();

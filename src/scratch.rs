@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::graph::{Graph, MAX_BYTES, OpId};
+use crate::prepared::Prepared;
 use crate::target::Library;
-use crate::tflm::scratch::scratch_requests;
+use crate::tflm::scratch::requests;
 
 /// One request of one operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Scratch {
 
     /// What the kernels of `library` ask for.
     pub fn of(library: Library, graph: &Graph<'_>) -> Self {
-        Self::collect(library, graph, &BTreeMap::new())
+        Self::collect((library, Prepared::Stored), graph, &BTreeMap::new())
     }
 
     /// Like [`Scratch::of`], with the bytes of some operators replaced by those of a scratch file.
@@ -55,6 +56,15 @@ impl Scratch {
     /// # Errors
     /// [`Error::Scratch`] with the line: not a number, no such operator, or an operator named twice.
     pub fn with_file(library: Library, graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
+        Self::with((library, Prepared::Stored), graph, text)
+    }
+
+    /// As [`Scratch::with_file`], of a file with more or less prepared data.
+    pub(crate) fn with(
+        kernels: (Library, Prepared),
+        graph: &Graph<'_>,
+        text: &str,
+    ) -> Result<Self, Error> {
         let mut known: BTreeMap<OpId, Vec<u64>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             let fail = |reason: String| Error::Scratch {
@@ -91,11 +101,15 @@ impl Scratch {
                 return Err(fail(format!("{operator} is named twice")));
             }
         }
-        Ok(Self::collect(library, graph, &known))
+        Ok(Self::collect(kernels, graph, &known))
     }
 
-    fn collect(library: Library, graph: &Graph<'_>, known: &BTreeMap<OpId, Vec<u64>>) -> Self {
-        let mut requests = Vec::new();
+    fn collect(
+        (library, prepared): (Library, Prepared),
+        graph: &Graph<'_>,
+        known: &BTreeMap<OpId, Vec<u64>>,
+    ) -> Self {
+        let mut all = Vec::new();
         for op in graph.operators() {
             let place = OpId {
                 index: op.original,
@@ -103,17 +117,20 @@ impl Scratch {
             };
             let sizes = match known.get(&place) {
                 Some(sizes) => sizes.clone(),
-                None => scratch_requests(library, graph, op),
+                None => requests(library, graph, op, prepared),
             };
             for (index, bytes) in sizes.into_iter().enumerate() {
-                requests.push(Request {
+                all.push(Request {
                     operator: op.id,
                     index: index as u32,
                     bytes,
                 });
             }
         }
-        Self { library, requests }
+        Self {
+            library,
+            requests: all,
+        }
     }
 
     /// The kernels whose requests these are, but for what a scratch file replaced.

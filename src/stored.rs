@@ -7,6 +7,7 @@ use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::plan::Options;
+use crate::prepared;
 use crate::scratch::Scratch;
 use crate::target::Target;
 use crate::tflm::{self, Simulation};
@@ -139,6 +140,7 @@ impl StoredPlan {
                 view::PLAN_NAME
             ));
         }
+        verdict.faults.extend(prepared::fault(graph));
         if offsets.iter().any(|&o| o < -1) {
             return verdict;
         }

@@ -21,6 +21,7 @@ const NARROW: &[&str] = &[
     "CONV_2D_INT8",
     "DEPTHWISE_CONV_2D_INT8",
     "FULLY_CONNECTED_INT8",
+    "FULLY_CONNECTED_INT8_ONE_SCALE",
     "LOGISTIC_FLOAT32",
     "LOGISTIC_INT16",
     "LOGISTIC_INT8",
@@ -134,10 +135,21 @@ fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
                 return Err(format!("operator {} is not known", number.0).into());
             };
             let types = types.entry(name).or_default();
-            types.insert(data_type(&subgraph, &operator)?);
+            types.insert(match data_type(&subgraph, &operator)? {
+                "INT8"
+                    if number == Code::FULLY_CONNECTED && has_one_scale(&subgraph, &operator)? =>
+                {
+                    "INT8_ONE_SCALE"
+                }
+                suffix => suffix,
+            });
         }
     }
-    let list = types.into_iter().map(|(name, types)| {
+    let list = types.into_iter().map(|(name, mut types)| {
+        // The one for filters with any number of scales does for both.
+        if types.len() > 1 && types.remove("INT8_ONE_SCALE") {
+            types.insert("INT8");
+        }
         let narrow = types.first().map(|suffix| format!("{name}_{suffix}"));
         match narrow.filter(|narrow| types.len() == 1 && NARROW.contains(&narrow.as_str())) {
             Some(narrow) => format!("ops::{narrow}"),
@@ -145,6 +157,22 @@ fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
         }
     });
     Ok(list.collect::<Vec<_>>().join(", "))
+}
+
+/// Whether the operator's filter is quantized as a whole.
+fn has_one_scale(
+    subgraph: &view::SubGraph<'_>,
+    operator: &view::Operator<'_>,
+) -> Result<bool, view::Error> {
+    let filter = operator
+        .inputs()?
+        .get(1)
+        .and_then(|tensor| usize::try_from(tensor).ok());
+    let Some(filter) = filter else {
+        return Ok(false);
+    };
+    let quantization = subgraph.tensors()?.get(filter)?.quantization()?;
+    Ok(quantization.is_some_and(|q| q.scale().is_ok_and(|scales| scales.len() <= 1)))
 }
 
 /// The type that an operator works with, as it stands in the names of kernels; empty for others.

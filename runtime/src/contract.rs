@@ -11,6 +11,7 @@ mod moves;
 mod windows;
 
 pub use lookup::{overlap_of, scratch_of};
+pub(crate) use lookup::{unplaced, with};
 
 /// What a kernel promises of each of its inputs in the arena and each of its outputs.
 ///

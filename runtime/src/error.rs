@@ -78,6 +78,23 @@ pub enum Error {
         /// Position in the plan of the other.
         second: u32,
     },
+    /// The prepared data have a version that is not known.
+    PreparedVersion {
+        /// The version.
+        version: u32,
+    },
+    /// The prepared data are cut off, too long, not aligned, or for another number of operators.
+    PreparedForm {
+        /// How many bytes they have.
+        bytes: usize,
+    },
+    /// The prepared factors of an operator are not those of the model's scales.
+    PreparedFactors {
+        /// The subgraph.
+        subgraph: u32,
+        /// Position in the subgraph.
+        operator: u32,
+    },
     /// A kernel cannot run an operator.
     Operator {
         /// The subgraph.
@@ -120,11 +137,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is the plan that is wrong, rather than the model or the memory.
+    /// Whether it is the plan that is wrong, or what was prepared with it, rather than the model or the memory.
     pub fn is_about_plan(&self) -> bool {
         matches!(
             self,
             Error::PlanVersion { .. } | Error::PlanOffset { .. } | Error::PlanOverlap { .. }
+        ) || self.is_about_prepared()
+    }
+
+    /// Whether it is the prepared data that are wrong.
+    pub fn is_about_prepared(&self) -> bool {
+        matches!(
+            self,
+            Error::PreparedVersion { .. }
+                | Error::PreparedForm { .. }
+                | Error::PreparedFactors { .. }
         )
     }
 
@@ -187,6 +214,18 @@ impl fmt::Display for Error {
                 }
                 f.write_str(" at one place while both are in use; plan the model again, for the target arenaplan")
             }
+            Error::PreparedVersion { version } => {
+                write!(f, "the prepared data have the unknown version {version}")
+            }
+            Error::PreparedForm { bytes } => write!(
+                f,
+                "the prepared data ({bytes} bytes) are damaged or for another model; plan the model again"
+            ),
+            Error::PreparedFactors { subgraph, operator } => write!(
+                f,
+                "the prepared factors of operator {operator} of subgraph {subgraph} are not those of the model's scales; plan the \
+                 model again"
+            ),
             Error::Operator {
                 subgraph,
                 operator,

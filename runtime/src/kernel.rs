@@ -5,6 +5,7 @@ use core::fmt;
 use crate::contract::{Contract, Promise, promise};
 use crate::error::Fault;
 use crate::node::Node;
+use crate::prepared::{Find, find};
 use crate::resources::{RESOURCES, Resources};
 use crate::walk::{Calls, calls};
 
@@ -57,6 +58,8 @@ pub struct Kernel {
     /// Walks through the subgraphs that the operator calls, where it calls any.
     pub(crate) calls: Option<Calls>,
     pub(crate) resources: Option<&'static Resources>,
+    /// Finds prepared data, where the operator may have any.
+    pub(crate) prepared: Option<Find>,
 }
 
 impl Kernel {
@@ -78,6 +81,7 @@ impl Kernel {
                 Code::VAR_HANDLE => Some(&RESOURCES),
                 _ => None,
             },
+            prepared: None,
         }
     }
 
@@ -92,6 +96,12 @@ impl Kernel {
     /// With memory of its own while it runs: `bytes` says how many, from shapes, types, options and constants.
     pub const fn with_scratch(mut self, bytes: fn(&Node<'_>) -> Result<usize, Fault>) -> Self {
         self.scratch = Some(bytes);
+        self
+    }
+
+    /// With factors of channels that may be prepared; an operator that has its own in the file takes no scratch memory.
+    pub(crate) const fn with_prepared_factors(mut self) -> Self {
+        self.prepared = Some(find);
         self
     }
 

@@ -105,6 +105,7 @@ mod memory;
 mod node;
 pub mod ops;
 mod prepare;
+pub mod prepared;
 mod recording;
 mod records;
 mod resources;

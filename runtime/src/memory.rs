@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod columns;
 pub(crate) mod dot;
 mod maps;
 

@@ -13,6 +13,7 @@ use crate::greedy::{Buffers, greedy};
 use crate::kernel::Kernel;
 use crate::memory::ViewMut;
 use crate::node::{Node, Tensor};
+use crate::prepared::prepared;
 use crate::records::{RECORD, Records, UNPLACED};
 use crate::resources::resources;
 use crate::run::{Numbers, Place, Run, constant};
@@ -141,6 +142,9 @@ pub(crate) fn prepare(run: &Run<'_>) -> Result<Prepared, Error> {
     if let Some(resources) = resources(run.kernels) {
         (resources.number)(run)?;
     }
+    if let Some(find) = prepared(run.kernels) {
+        find(run)?;
+    }
     let offsets = plan.map(|plan| plan.offsets());
     tensors(run, &mut records, offsets)?;
     let tensors = records.len();
@@ -236,6 +240,10 @@ fn scratch(run: &Run<'_>, records: &mut Records<'_>) -> Result<(), Error> {
         let Some(bytes) = run.kernel(node).and_then(|kernel| kernel.scratch) else {
             return Ok(());
         };
+        // What the file has needs no memory.
+        if run.operator_word(node.number()) != Place::NONE.0 {
+            return Ok(());
+        }
         let bytes = bytes(node).map_err(|fault| Error::Operator {
             subgraph: node.subgraph(),
             operator: node.index,

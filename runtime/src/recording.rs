@@ -175,7 +175,10 @@ fn tensors(run: &Run<'_>, books: &mut Books) -> Result<(), Error> {
 
 fn scratch(node: &Node<'_>, books: &mut Books) -> Result<(), Error> {
     let kernel = node.run.kernel_or_error(node)?;
-    if let Some(bytes) = kernel.scratch
+    let is_prepared = Place(node.run.operator_word(node.number()))
+        .as_file()
+        .is_some();
+    if let Some(bytes) = kernel.scratch.filter(|_| !is_prepared)
         && let Ok(bytes) = bytes(node)
         && bytes != 0
     {

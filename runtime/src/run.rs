@@ -13,7 +13,8 @@ use crate::node::{Node, Tensor};
 /// Subgraphs nest no deeper.
 pub(crate) const MAX_DEPTH: u8 = 16;
 
-/// Where bytes are, in a word of the tail: an offset in the head or in the tail, or a number of a resource.
+/// Where bytes are, in a word of the tail: an offset in the head or in the tail, a number of a resource, or for an operator
+/// an offset in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(pub(crate) u32);
 
@@ -37,6 +38,16 @@ impl Place {
 
     pub(crate) fn resource(number: u32) -> Place {
         Place(Self::RESOURCE + number)
+    }
+
+    /// In the word of an operator, which is no resource's.
+    pub(crate) fn file(offset: usize) -> Option<Place> {
+        (offset < Self::TAIL as usize).then_some(Place(Self::RESOURCE + offset as u32))
+    }
+
+    pub(crate) fn as_file(self) -> Option<usize> {
+        let offset = self.0.checked_sub(Self::RESOURCE)?;
+        (offset < Self::TAIL).then_some(offset as usize)
     }
 
     pub(crate) fn as_head(self) -> Option<usize> {

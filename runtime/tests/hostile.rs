@@ -11,6 +11,8 @@
 )]
 
 mod common;
+#[path = "common/prepared.rs"]
+mod entries;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -294,6 +296,32 @@ fn models_with_changes() {
     let mut files = common::models("models");
     files.retain(|path| path.metadata().unwrap().len() < 8 << 10);
     assert!(all(files, 0..40) > 0);
+}
+
+/// Prepared data with changes in them, and in the tensors that they are for.
+#[test]
+fn prepared_data_with_changes() {
+    let mut files = common::models("kernels");
+    files.retain(|path| entries::prepared(&std::fs::read(path).unwrap()).is_some());
+    let prepared = all_of(files, 0..40, |bytes, number, random| {
+        let mut file = entries::prepared(bytes).unwrap();
+        let model = view::Model::new(&file).unwrap();
+        let entry = model.metadata_data(view::PREPARED_NAME).unwrap().unwrap();
+        let (start, len) = (entry.as_ptr().addr() - file.as_ptr().addr(), entry.len());
+        if number % 4 == 3 {
+            return changed(&file, random);
+        }
+        let mut part = entry.to_vec();
+        for _ in 0..number % 4 {
+            part = changed(&part, random);
+        }
+        // What is cut off keeps its place, with another length.
+        file[start..start + part.len()].copy_from_slice(&part);
+        file[start - 4..start].copy_from_slice(&(part.len() as u32).to_le_bytes());
+        assert!(part.len() <= len);
+        file
+    });
+    assert!(prepared > 0);
 }
 
 #[test]

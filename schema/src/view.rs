@@ -29,6 +29,9 @@ pub use tables::{
 /// The name of the metadata entry that holds the memory plan.
 pub const PLAN_NAME: &str = "OfflineMemoryAllocation";
 
+/// The name of the metadata entry with data that the runtime of this project would compute otherwise.
+pub const PREPARED_NAME: &str = "arenaplan.prepared";
+
 /// The offset of a tensor that the plan leaves to the device.
 pub const ONLINE: i32 = -1;
 
@@ -205,17 +208,48 @@ impl<'a> Model<'a> {
     /// # Errors
     /// If an entry, or the buffer that the entry names, is not within the file.
     pub fn metadata_bytes(&self, name: &str) -> Result<Option<&'a [u8]>, Error> {
-        let mut found = None;
-        for entry in self.metadata()? {
-            let entry = entry?;
-            if entry.name()?.is_some_and(|text| text == *name) {
-                found = Some(entry.buffer()?);
-            }
-        }
-        match found {
+        match self.metadata_buffer_of(name)? {
             Some(index) => self.buffer_bytes(self.buffers()?.get(index as usize)?),
             None => Ok(None),
         }
+    }
+
+    /// As [`metadata_bytes`](Self::metadata_bytes), of an entry whose bytes are inside of the FlatBuffer, as all are that this
+    /// crate writes.
+    ///
+    /// # Errors
+    /// If an entry, or the buffer that the entry names, is not within the file.
+    pub fn metadata_data(&self, name: &str) -> Result<Option<&'a [u8]>, Error> {
+        match self.metadata_buffer_of(name)? {
+            Some(index) => self.buffers()?.get(index as usize)?.data(),
+            None => Ok(None),
+        }
+    }
+
+    fn metadata_buffer_of(&self, name: &str) -> Result<Option<u32>, Error> {
+        let mut found = None;
+        self.for_each_entry(name, &mut |buffer| {
+            found = Some(buffer);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Shows the buffer of each metadata entry called `name`, in order.
+    #[inline(never)]
+    fn for_each_entry(
+        &self,
+        name: &str,
+        with: &mut dyn FnMut(u32) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let entries = self.metadata()?;
+        for index in 0..entries.len() {
+            let entry = entries.get(index)?;
+            if entry.name()?.is_some_and(|text| text == *name) {
+                with(entry.buffer()?)?;
+            }
+        }
+        Ok(())
     }
 
     /// The memory plan: the metadata entry named exactly [`PLAN_NAME`]; `None` if there is none.
@@ -239,13 +273,10 @@ impl<'a> Model<'a> {
     /// As those of [`offline_plan`](Self::offline_plan).
     pub fn offline_plan_of(&self, tensors: usize) -> Result<Option<OfflinePlan<'a>>, Error> {
         let mut plan = None;
-        let entries = self.metadata()?;
-        for index in 0..entries.len() {
-            let entry = entries.get(index)?;
-            if entry.name()?.is_some_and(|text| text == *PLAN_NAME) {
-                plan = Some(self.plan_of(&entry, tensors)?);
-            }
-        }
+        self.for_each_entry(PLAN_NAME, &mut |buffer| {
+            plan = Some(self.plan_of(buffer, tensors)?);
+            Ok(())
+        })?;
         // Offsets are looked at once, so that work stays within the file's size however many
         // entries share a plan.
         if let Some(plan) = &plan {
@@ -270,8 +301,7 @@ impl<'a> Model<'a> {
         Ok(count)
     }
 
-    fn plan_of(&self, entry: &Metadata<'a>, tensors: usize) -> Result<OfflinePlan<'a>, Error> {
-        let buffer = entry.buffer()?;
+    fn plan_of(&self, buffer: u32, tensors: usize) -> Result<OfflinePlan<'a>, Error> {
         let buffers = self.buffers()?;
         if buffer as usize >= buffers.len() {
             return Err(Error::PlanBufferIndex {

@@ -15,7 +15,7 @@ use arenaplan_schema::tflite::{
     Buffer, BufferArgs, Model as GeneratedModel, ModelArgs, finish_model_buffer,
 };
 use arenaplan_schema::verify;
-use arenaplan_schema::view::{Error, Field, Model, PLAN_NAME, TableKind};
+use arenaplan_schema::view::{Error, Field, Model, PLAN_NAME, PREPARED_NAME, TableKind};
 use models::{Random, Wanted, build, files, plan_words};
 
 fn stamp() -> Stamp {
@@ -61,6 +61,7 @@ fn thorough_edit(bytes: &[u8]) -> Edit {
             .enumerate()
             .map(reverse)
             .collect(),
+        prepared: Some(b"any bytes that are prepared".to_vec()),
         stamp: stamp(),
     }
 }
@@ -216,13 +217,15 @@ fn check_unchanged(original: &[u8], patched: &[u8], edit: &Edit) {
     let mut expected = names(&old);
     expected.retain(|name| name.as_deref() != Some(PLAN_NAME));
     expected.extend(edit.plan.iter().map(|_| Some(PLAN_NAME.to_owned())));
+    expected.extend(edit.prepared.iter().map(|_| Some(PREPARED_NAME.to_owned())));
     expected.push(Some(PROVENANCE_NAME.to_owned()));
     assert_eq!(names(&new), expected);
     let kept = |model: &Model<'_>, ours: bool| -> Vec<usize> {
         let entries = model.metadata().unwrap().iter().map(Result::unwrap);
         let stays = entries.filter(|entry| {
             let name = entry.name().unwrap();
-            !name.is_some_and(|n| n == PLAN_NAME || (ours && n == PROVENANCE_NAME))
+            let is_ours = |n| n == PREPARED_NAME || n == PROVENANCE_NAME;
+            !name.is_some_and(|n| n == PLAN_NAME || (ours && is_ours(n)))
         });
         stays.map(|entry| entry.table().position()).collect()
     };
@@ -281,6 +284,13 @@ fn check_unchanged(original: &[u8], patched: &[u8], edit: &Edit) {
         .unwrap()
         .map(|plan| plan.offsets().iter().collect::<Vec<_>>());
     assert_eq!(plan, edit.plan);
+    for read in [Model::metadata_bytes, Model::metadata_data] {
+        let found = read(&new, PREPARED_NAME).unwrap();
+        assert_eq!(found, edit.prepared.as_deref());
+        // It is of words.
+        let place = found.map_or(0, |found| found.as_ptr() as usize);
+        assert!(found.is_none() || (place - patched.as_ptr() as usize).is_multiple_of(4));
+    }
     if let Some(offsets) = &edit.plan {
         // As TensorFlow Lite Micro finds it: words at an address that words can be read from.
         let words: Vec<i32> = [1, subgraphs.len() as i32, offsets.len() as i32]
@@ -673,12 +683,17 @@ fn a_patch_on_top_of_a_patch_comes_off_alone() {
         let first = graft(&original, &online_edit(&original)).unwrap();
         let second = graft(&first, &thorough_edit(&first)).unwrap();
         assert!(strip(&second).unwrap() == first);
-        let model = Model::new(&second).unwrap();
-        let ours = model.metadata().unwrap().iter().filter(|entry| {
-            let name = entry.unwrap().name().unwrap();
-            name.is_some_and(|name| name == PROVENANCE_NAME || name == PLAN_NAME)
-        });
-        assert_eq!(ours.count(), 2);
+        let third = graft(&second, &online_edit(&second)).unwrap();
+        assert!(strip(&third).unwrap() == second);
+        for (file, expected) in [(&second, 3), (&third, 2)] {
+            let model = Model::new(file).unwrap();
+            let ours = model.metadata().unwrap().iter().filter(|entry| {
+                let name = entry.unwrap().name().unwrap();
+                let all = [PROVENANCE_NAME, PREPARED_NAME, PLAN_NAME];
+                name.is_some_and(|name| all.iter().any(|ours| name == **ours))
+            });
+            assert_eq!(ours.count(), expected);
+        }
     }
 }
 

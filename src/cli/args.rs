@@ -220,6 +220,10 @@ pub(super) struct PlanArgs {
     pub(super) arena_limit: Option<u64>,
     #[command(flatten)]
     pub(super) freedom: FreedomArgs,
+    /// Whether factors are computed now and stored in the file, rather than on the device, which saves RAM and time; for the
+    /// target arenaplan
+    #[arg(long, value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
+    pub(super) precompute: Choice,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,

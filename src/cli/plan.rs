@@ -54,6 +54,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
     };
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),
+        precompute: args.precompute == Choice::Yes,
         ..planning(&args.device.layout, &args.search, &args.freedom, &found)?
     };
     let (results, mut status) = each(&found, |i, source| {

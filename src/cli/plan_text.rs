@@ -90,6 +90,13 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
             &format!("larger by {}", thousands(added as u64)),
         );
     }
+    if report.prepared_bytes != 0 {
+        line(
+            "of that prepared",
+            report.prepared_bytes as u64,
+            "in flash: what the device need not compute",
+        );
+    }
     let figures = |l: &LibraryHead| (l.head_bytes, l.greedy_head_bytes, bits.of_library(l));
     let mut shown_already = report
         .libraries

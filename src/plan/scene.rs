@@ -35,7 +35,7 @@ impl<'g, 'a> Scene<'g, 'a> {
             orders: Vec::new(),
             proved: Vec::new(),
             lifetimes: Lifetimes::of(graph)?,
-            scratch: options.scratch_by_library(graph)?,
+            scratch: options.scratch_by_library(graph, options.prepared())?,
             graph: Cow::Borrowed(graph),
         })
     }
@@ -54,7 +54,7 @@ impl<'g, 'a> Scene<'g, 'a> {
             orders: orders.collect(),
             proved: Vec::new(),
             lifetimes: Lifetimes::of(&graph)?,
-            scratch: options.scratch_by_library(&graph)?,
+            scratch: options.scratch_by_library(&graph, options.prepared())?,
             graph: Cow::Owned(graph),
         })
     }
@@ -79,24 +79,33 @@ impl<'g, 'a> Scene<'g, 'a> {
 
     /// What TFLM makes of these offsets with each library of the target; without offsets, what it plans itself.
     pub(super) fn simulate(&self, offsets: Option<&[i32]>) -> Result<Vec<Simulation>, Error> {
-        let mut simulations: Vec<Simulation> = Vec::with_capacity(self.scratch.len());
-        for (k, scratch) in self.scratch.iter().enumerate() {
-            // Most operators ask for the same with several libraries.
-            let known = self.scratch[..k]
-                .iter()
-                .position(|s| s.requests() == scratch.requests());
-            simulations.push(match known {
-                Some(same) => simulations[same].clone(),
-                None => tflm::simulate(&self.graph, &self.lifetimes, scratch, offsets)?,
-            });
-        }
-        Ok(simulations)
+        simulate(&self.graph, &self.lifetimes, &self.scratch, offsets)
     }
 
     /// Scratch memory of the library that figures are for.
     pub(super) fn first_scratch(&self) -> &Scratch {
         &self.scratch[0]
     }
+}
+
+/// As [`Scene::simulate`], of libraries that ask for `scratch`.
+pub(super) fn simulate(
+    graph: &Graph<'_>,
+    lifetimes: &Lifetimes,
+    scratch: &[Scratch],
+    offsets: Option<&[i32]>,
+) -> Result<Vec<Simulation>, Error> {
+    let mut simulations: Vec<Simulation> = Vec::with_capacity(scratch.len());
+    for (k, asked) in scratch.iter().enumerate() {
+        // Most operators ask for the same with several libraries.
+        let mut before = scratch[..k].iter();
+        let known = before.position(|s| s.requests() == asked.requests());
+        simulations.push(match known {
+            Some(same) => simulations[same].clone(),
+            None => tflm::simulate(graph, lifetimes, asked, offsets)?,
+        });
+    }
+    Ok(simulations)
 }
 
 /// The orders of operators that are worth a trial, the file's first: the one with the least peak with nothing shared, and

@@ -13,6 +13,7 @@ use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
 use crate::graph::{Graph, Operator, Tensor};
 use crate::own;
+use crate::prepared::Prepared;
 use crate::target::Library;
 use flexbuffer::Map;
 
@@ -22,11 +23,21 @@ use flexbuffer::Map;
 /// 64 bits, the larger one. Nothing for an operator that asks for none, that TFLM does not know, or whose tensors are
 /// not what its kernel accepts. Compressed constants (metadata `COMPRESSION_METADATA`) ask for more; they are not counted.
 pub fn scratch_requests(library: Library, graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
+    requests(library, graph, op, Prepared::Stored)
+}
+
+/// As [`scratch_requests`], of a file with more or less prepared data.
+pub(crate) fn requests(
+    library: Library,
+    graph: &Graph<'_>,
+    op: &Operator<'_>,
+    prepared: Prepared,
+) -> Vec<u64> {
     let own = match library {
         Library::Reference => None,
         Library::CmsisNn(core) => cmsis_nn::requests(core, graph, op),
         Library::EspNn(chip) => esp_nn::requests(chip, graph, op),
-        Library::Arenaplan => Some(own::scratch(graph, op)),
+        Library::Arenaplan => Some(own::scratch(graph, op, prepared)),
     };
     let mut list = own.or_else(|| reference(graph, op)).unwrap_or_default();
     list.iter_mut()

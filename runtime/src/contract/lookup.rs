@@ -26,12 +26,13 @@ pub fn overlap_of(
     input: usize,
     output: usize,
 ) -> Result<Overlap, Error> {
-    with(model, kernels, (subgraph, operator), &|node, kernel| {
+    with(model, kernels, (subgraph, operator), &mut |node, kernel| {
         overlap(kernel.contract, node, input, output)
     })
 }
 
-/// Bytes of scratch memory that the kernel in `kernels` takes for operator `operator` in subgraph `subgraph`.
+/// Bytes of scratch memory that the kernel in `kernels` takes for operator `operator` in subgraph `subgraph`, without
+/// [prepared data](crate::prepared).
 ///
 /// Kernels may read constants for it, which they find only where these are aligned, as they are in a file that is loaded
 /// to a multiple of 16.
@@ -44,31 +45,22 @@ pub fn scratch_of(
     subgraph: usize,
     operator: usize,
 ) -> Result<usize, Error> {
-    with(model, kernels, (subgraph, operator), &|node, kernel| {
+    with(model, kernels, (subgraph, operator), &mut |node, kernel| {
         kernel.scratch.map_or(Ok(0), |scratch| scratch(node))
     })
 }
 
-type Asked<'f, T> = dyn Fn(&Node<'_>, &Kernel) -> Result<T, Fault> + 'f;
+type Asked<'f, T> = dyn FnMut(&Node<'_>, &Kernel) -> Result<T, Fault> + 'f;
 
-fn with<T>(
+/// Asks for something about an operator and its kernel.
+pub(crate) fn with<T>(
     model: &[u8],
     kernels: &[Kernel],
     (subgraph, operator): (usize, usize),
-    ask: &Asked<'_, T>,
+    ask: &mut Asked<'_, T>,
 ) -> Result<T, Error> {
     let model = view::Model::new(model)?;
-    let run = Run {
-        model: &model,
-        kernels,
-        head: ViewMut::default(),
-        tail: ViewMut::default(),
-        words: ViewMut::default(),
-        tensors: 0,
-        operators: 0,
-        observer: None,
-        depth: Cell::new(0),
-    };
+    let run = unplaced(&model, kernels);
     let lists = run.lists(subgraph as u32)?;
     let node = run.node(&lists, operator)?;
     let kernel = run.kernel_or_error(&node)?;
@@ -77,4 +69,19 @@ fn with<T>(
         operator: node.index,
         fault,
     })
+}
+
+/// What a model is looked at with, before anything has a place.
+pub(crate) fn unplaced<'a>(model: &'a view::Model<'a>, kernels: &'a [Kernel]) -> Run<'a> {
+    Run {
+        model,
+        kernels,
+        head: ViewMut::default(),
+        tail: ViewMut::default(),
+        words: ViewMut::default(),
+        tensors: 0,
+        operators: 0,
+        observer: None,
+        depth: Cell::new(0),
+    }
 }

@@ -4,10 +4,10 @@
 //! file is a prefix with a new root table, followed by the original file byte for byte.
 //!
 //! ```text
-//! | root table | vectors | tables | plan | provenance | padding | original file, as it was |
-//!      |          |                                               ^   ^     ^
-//!      |          '--- entries: the original's and the new ones --'---'     |
-//!      '---- operator codes, description, signatures, ... ------------------'
+//! | root table | vectors | tables | plan | prepared | provenance | padding | original file, as it was |
+//!      |          |                                                          ^   ^     ^
+//!      |          '--- entries: the original's and the new ones -------------'---'     |
+//!      '---- operator codes, description, signatures, ... -----------------------------'
 //! ```
 //!
 //! - Fields and tables that this crate has never heard of survive, as nothing of the original is
@@ -38,7 +38,7 @@ pub use error::PatchError;
 pub use provenance::{PROVENANCE_NAME, Provenance, Stamp, inspect_provenance};
 pub use strip::{original_of, strip};
 
-use crate::view::{Model, ONLINE, PLAN_NAME, Table};
+use crate::view::{Model, ONLINE, PLAN_NAME, PREPARED_NAME, Table};
 use prefix::{Label, Prefix, Value};
 use survey::{MODEL_SLOTS, Survey};
 
@@ -54,6 +54,9 @@ pub struct Edit {
     pub plan: Option<Vec<i32>>,
     /// New operator orders, at most one a subgraph.
     pub operator_order: Vec<OperatorOrder>,
+    /// What the runtime of this project would compute otherwise, as its module `prepared` describes it, for the operators in
+    /// their new order; not looked at here. With `None` the new file carries none.
+    pub prepared: Option<Vec<u8>>,
     /// What to say of the tool in the file's provenance.
     pub stamp: Stamp,
 }
@@ -69,8 +72,8 @@ pub struct OperatorOrder {
 
 /// Puts `edit` in front of the model `original` and gives the new file.
 ///
-/// Metadata entries named `OfflineMemoryAllocation` are left out of the new file's list, as is
-/// provenance of this tool; their bytes stay in the original part. A file that this tool has
+/// Metadata entries named `OfflineMemoryAllocation` are left out of the new file's list, as are
+/// provenance and prepared data of this tool; their bytes stay in the original part. A file that this tool has
 /// already patched should go through [`original_of`] first; else the patch comes on top, and
 /// [`strip`] takes that one off alone.
 ///
@@ -112,12 +115,16 @@ pub fn graft(original: &[u8], edit: &Edit) -> Result<Vec<u8>, PatchError> {
         order::write_subgraphs(&mut prefix, subgraphs, &survey, &orders)?;
     }
     let mut entries = Vec::new();
-    // The schema asks for 16 of all buffers, but this record is read byte by byte, and by this
-    // crate alone.
     entries.extend(plan.as_deref().map(|data| Entry {
         name: PLAN_NAME,
         data,
         alignment: 16,
+    }));
+    // The schema asks for 16 of all buffers. These two are of words and of bytes, and nobody else reads them.
+    entries.extend(edit.prepared.as_deref().map(|data| Entry {
+        name: PREPARED_NAME,
+        data,
+        alignment: 4,
     }));
     entries.push(Entry {
         name: PROVENANCE_NAME,

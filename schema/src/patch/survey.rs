@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{PROVENANCE_NAME, PatchError};
-use crate::view::{Model, PLAN_NAME, SubGraph, Table, Tables};
+use crate::view::{Model, PLAN_NAME, PREPARED_NAME, SubGraph, Table, Tables};
 
 /// Slots of the root table known here, the last being `external_buffers`.
 pub(super) const MODEL_SLOTS: u16 = 10;
@@ -51,7 +51,7 @@ pub(super) struct Survey<'a> {
     /// Tensors of all subgraphs together.
     pub(super) tensors: usize,
     pub(super) buffers: Vec<usize>,
-    /// The metadata entries that stay: all but plans and provenance.
+    /// The metadata entries that stay: all but plans, prepared data and provenance.
     pub(super) metadata: Vec<usize>,
 }
 
@@ -94,9 +94,10 @@ impl<'a> Survey<'a> {
         steps.take(entries.len())?;
         for (index, entry) in entries.iter().enumerate() {
             let entry = entry?;
+            let ours = [PLAN_NAME, PREPARED_NAME, PROVENANCE_NAME];
             if entry
                 .name()?
-                .is_some_and(|name| name == PLAN_NAME || name == PROVENANCE_NAME)
+                .is_some_and(|name| ours.iter().any(|ours| name == **ours))
             {
                 continue;
             }

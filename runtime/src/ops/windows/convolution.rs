@@ -22,12 +22,14 @@ const SAME: Contract = Contract::Convolution { pixels: 1 };
 /// filters are quantized as a whole or for each output channel. The rules are those of TFLM's `kernels/conv.cc`.
 pub const CONV_2D: Kernel = Kernel::builtin(Code::CONV_2D, all)
     .with_contract(SAME)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
 
 /// [`CONV_2D`] of int8 with weights of int8 alone.
 pub const CONV_2D_INT8: Kernel = Kernel::builtin(Code::CONV_2D, int8)
     .with_contract(SAME)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
 
 fn all(node: &Node<'_>) -> Result<(), Fault> {
     match (node.input(0)?.element_type(), node.input(1)?.element_type()) {

@@ -20,12 +20,14 @@ const SAME: Contract = Contract::Depthwise { pixels: 1 };
 /// are quantized as a whole or for each output channel. The rules are those of TFLM's `kernels/depthwise_conv.cc`.
 pub const DEPTHWISE_CONV_2D: Kernel = Kernel::builtin(Code::DEPTHWISE_CONV_2D, all)
     .with_contract(SAME)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
 
 /// [`DEPTHWISE_CONV_2D`] of int8 with weights of int8 alone.
 pub const DEPTHWISE_CONV_2D_INT8: Kernel = Kernel::builtin(Code::DEPTHWISE_CONV_2D, int8)
     .with_contract(SAME)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
 
 fn all(node: &Node<'_>) -> Result<(), Fault> {
     match (node.input(0)?.element_type(), node.input(1)?.element_type()) {

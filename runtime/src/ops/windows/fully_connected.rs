@@ -22,12 +22,18 @@ use super::{
 /// `kernels/fully_connected.cc`.
 pub const FULLY_CONNECTED: Kernel = Kernel::builtin(Code::FULLY_CONNECTED, all)
     .with_contract(Contract::Rows)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
 
 /// [`FULLY_CONNECTED`] of int8 with weights of int8 alone, whose zero point is 0.
 pub const FULLY_CONNECTED_INT8: Kernel = Kernel::builtin(Code::FULLY_CONNECTED, int8)
     .with_contract(Contract::Rows)
-    .with_scratch(scratch);
+    .with_scratch(scratch)
+    .with_prepared_factors();
+
+/// [`FULLY_CONNECTED_INT8`] of filters that are quantized as a whole alone.
+pub const FULLY_CONNECTED_INT8_ONE_SCALE: Kernel =
+    Kernel::builtin(Code::FULLY_CONNECTED, int8_one_scale).with_contract(Contract::Rows);
 
 fn all(node: &Node<'_>) -> Result<(), Fault> {
     let (input, filter) = (node.input(0)?, node.input(1)?);
@@ -96,8 +102,8 @@ fn input_len(node: &Node<'_>) -> usize {
     node.input(0).as_ref().map_or(0, Tensor::len)
 }
 
-/// Reads all but what depends on the type.
-fn read<'a>(
+/// Reads all but what depends on the type, of a filter with one scale where there is none for `CHANNELS`.
+fn read<'a, const CHANNELS: bool>(
     node: &Node<'a>,
     setup: &mut Setup<'a>,
     sizes: &mut Sizes,
@@ -112,7 +118,7 @@ fn read<'a>(
     let (channels, activation) = ((sizes.channels, sizes.axis), sizes.activation);
     match scales_of_filter(node)? {
         0 | 1 => setup.scale.read_rounded(node, activation),
-        _ if filter == Type::INT4 => Err(Fault::Quantization(Operand::Input(1))),
+        _ if filter == Type::INT4 || !CHANNELS => Err(Fault::Quantization(Operand::Input(1))),
         _ => (setup.scale).read(node, channels, Some(sizes.rows), activation),
     }
 }
@@ -129,8 +135,17 @@ fn filter_zero_point(node: &Node<'_>) -> Result<i32, Fault> {
 }
 
 fn int8(node: &Node<'_>) -> Result<(), Fault> {
+    bytes::<true>(node)
+}
+
+fn int8_one_scale(node: &Node<'_>) -> Result<(), Fault> {
+    bytes::<false>(node)
+}
+
+#[inline(always)]
+fn bytes<const CHANNELS: bool>(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
-    read(
+    read::<CHANNELS>(
         node,
         &mut setup,
         &mut sizes,
@@ -146,7 +161,7 @@ fn int8(node: &Node<'_>) -> Result<(), Fault> {
 fn int16(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
     let accumulator = accumulator(node, 4)?;
-    read(
+    read::<true>(
         node,
         &mut setup,
         &mut sizes,
@@ -164,14 +179,14 @@ fn int16(node: &Node<'_>) -> Result<(), Fault> {
 
 fn float(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
-    read(node, &mut setup, &mut sizes, [Type::FLOAT32; 3])?;
+    read::<true>(node, &mut setup, &mut sizes, [Type::FLOAT32; 3])?;
     connect(&setup, &sizes, &Float::of(&setup, sizes.activation)?)
 }
 
 fn uneven(node: &Node<'_>) -> Result<(), Fault> {
     let (mut setup, mut sizes) = (Setup::default(), Sizes::default());
     let filter = node.input(1)?.element_type();
-    read(
+    read::<true>(
         node,
         &mut setup,
         &mut sizes,

@@ -8,7 +8,7 @@ mod scale;
 
 pub use convolution::{CONV_2D, CONV_2D_INT8};
 pub use depthwise::{DEPTHWISE_CONV_2D, DEPTHWISE_CONV_2D_INT8};
-pub use fully_connected::{FULLY_CONNECTED, FULLY_CONNECTED_INT8};
+pub use fully_connected::{FULLY_CONNECTED, FULLY_CONNECTED_INT8, FULLY_CONNECTED_INT8_ONE_SCALE};
 
 use crate::error::Fault;
 use crate::fixed;
@@ -17,6 +17,8 @@ use crate::memory::dot::{Factor, Window};
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
 use crate::types::Type;
+pub(crate) use scale::factors;
+
 use geometry::Geometry;
 use scale::Scale;
 

@@ -2,9 +2,12 @@
 
 use crate::error::{Fault, Operand};
 use crate::fixed::{self, Multiplier};
-use crate::memory::{View, ViewMut};
+use crate::memory::ViewMut;
+use crate::memory::columns::{Columns, bytes_of_rows, set_row};
 use crate::node::{Node, Tensor};
+use crate::prepared::{Table, Turned, row};
 use crate::schema::view::Vector;
+use crate::types::Type;
 
 use super::found;
 
@@ -20,8 +23,8 @@ pub(super) struct Scale<'a> {
 /// A factor for all output channels, or one for each.
 enum Factors<'a> {
     All(Multiplier),
-    /// Worked out before, in scratch memory.
-    Table(View<'a, u64>),
+    /// Worked out before, in scratch memory or by the host.
+    Table(Table<'a>),
     /// Worked out when they are needed.
     Scales {
         input: f32,
@@ -29,9 +32,6 @@ enum Factors<'a> {
         output: f32,
     },
 }
-
-/// Bytes of scratch memory that hold the factor of a channel.
-const FACTOR_BYTES: usize = 8;
 
 /// Bytes of scratch memory for the factors of the channels: none where there is one factor, or one output of each channel,
 /// whose factors are worked out when they are needed.
@@ -44,7 +44,59 @@ pub(super) fn scratch(node: &Node<'_>) -> Result<usize, Fault> {
     let rows = output.product(0, output.rank().saturating_sub(1));
     match rows {
         Some(1) => Ok(0),
-        _ => (output.dim_from_end(0).checked_mul(FACTOR_BYTES)).ok_or(Fault::Scratch),
+        _ => bytes_of_rows(output.dim_from_end(0)).ok_or(Fault::Scratch),
+    }
+}
+
+/// Factors that may be prepared: those of an operator of integers whose filter has a scale for each output channel.
+pub(crate) mod factors {
+    use super::*;
+    use crate::kernel::Code;
+
+    /// The operators whose kernels here have them.
+    pub(crate) const CODES: [Code; 3] = [
+        Code::CONV_2D,
+        Code::DEPTHWISE_CONV_2D,
+        Code::FULLY_CONNECTED,
+    ];
+
+    /// How many there are, with what they are made of.
+    fn of<'a>(node: &Node<'a>) -> Result<(usize, Scale<'a>), Fault> {
+        let filter = node.input(1);
+        let filter = found(&filter)?;
+        let scales = filter.scales();
+        let mut scale = Scale::default();
+        if scales.len() <= 1 || filter.element_type() == Type::FLOAT32 {
+            return Ok((0, scale));
+        }
+        scale.factors = Factors::Scales {
+            input: scale_of(node, Operand::Input(0))?,
+            filter: scales,
+            output: scale_of(node, Operand::Output(0))?,
+        };
+        Ok((scales.len(), scale))
+    }
+
+    /// Shows them by channel, and returns how many they are.
+    pub(crate) fn each(
+        node: &Node<'_>,
+        show: &mut dyn FnMut(usize, Multiplier),
+    ) -> Result<usize, Fault> {
+        let (len, scale) = of(node)?;
+        for channel in 0..len {
+            show(channel, scale.worked_out(channel));
+        }
+        Ok(len)
+    }
+
+    /// Whether they are those of a table with `len` channels.
+    #[inline(never)]
+    pub(crate) fn equal(node: &Node<'_>, table: Table<'_>, len: usize) -> Result<bool, Fault> {
+        let (found, scale) = of(node)?;
+        let mut channels = 0..len;
+        Ok(found == len
+            && channels
+                .all(|channel| Turned::from(scale.worked_out(channel)) == table.get(channel)))
     }
 }
 
@@ -164,15 +216,20 @@ impl<'a> Scale<'a> {
             self.factors = Factors::All(self.worked_out(0));
             return Ok(());
         }
+        if let Some(table) = node.prepared(channels) {
+            self.factors = Factors::Table(table);
+            return Ok(());
+        }
         // As `scratch` has it.
         if outputs != Some(1) {
-            let bytes = channels.checked_mul(FACTOR_BYTES);
-            let table = bytes.and_then(|bytes| node.scratch_of(bytes)?.cast::<u64>());
-            let table = table.ok_or(Fault::Scratch)?;
+            let bytes = bytes_of_rows(channels).and_then(|bytes| node.scratch_of(bytes));
+            let bytes = bytes.ok_or(Fault::Scratch)?;
             for channel in 0..channels {
-                table.set(channel, pack(self.worked_out(channel)));
+                let factor = self.worked_out(channel);
+                set_row(bytes, channels, channel, row(factor)).ok_or(Fault::Scratch)?;
             }
-            self.factors = Factors::Table(table.view());
+            let table = Columns::of(bytes.view(), channels).ok_or(Fault::Scratch)?;
+            self.factors = Factors::Table(Table(table));
         }
         Ok(())
     }
@@ -188,11 +245,11 @@ impl<'a> Scale<'a> {
     }
 
     #[inline(always)]
-    fn factor(&self, channel: usize) -> Multiplier {
+    fn factor(&self, channel: usize) -> Turned {
         match &self.factors {
-            Factors::All(factor) => *factor,
-            Factors::Table(table) => unpack(table.get(channel)),
-            Factors::Scales { .. } => self.worked_out(channel),
+            Factors::All(factor) => (*factor).into(),
+            Factors::Table(table) => table.get(channel),
+            Factors::Scales { .. } => self.worked_out(channel).into(),
         }
     }
 
@@ -221,14 +278,14 @@ impl<'a> Scale<'a> {
             return;
         };
         let one = |k: usize, sum: i32| {
-            let shifted = scaled(unpack(table.get(k)), sum).wrapping_add(zero_point);
+            let shifted = scaled(table.get(k), sum).wrapping_add(zero_point);
             out.set(k, fixed::clamp(shifted, least, largest) as i8);
         };
-        // Two at a time: half of a loop's own instructions.
-        for (k, [a, b]) in sums.as_chunks().0.iter().enumerate() {
-            one(2 * k, *a);
-            one(2 * k + 1, *b);
-        }
+        let [a, b, c, d] = *sums;
+        one(0, a);
+        one(1, b);
+        one(2, c);
+        one(3, d);
     }
 
     /// As [`narrow4`](Self::narrow4), without a table: where sums are long, or few.
@@ -255,7 +312,7 @@ impl<'a> Scale<'a> {
     /// The output of a sum of 64 bits.
     #[inline(never)]
     pub(super) fn wide(&self, channel: usize, sum: i64) -> i32 {
-        self.output(self.factor(channel).apply_wide(sum))
+        self.output(multiplier(self.factor(channel)).apply_wide(sum))
     }
 
     #[inline(always)]
@@ -265,31 +322,25 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// The shift with all bits turned, which is what [`scaled`] shifts by.
 #[inline(always)]
-fn pack(factor: Multiplier) -> u64 {
-    u64::from(factor.multiplier as u32) << 32 | u64::from(!factor.shift as u32)
-}
-
-#[inline(always)]
-fn unpack(word: u64) -> Multiplier {
+fn multiplier(factor: Turned) -> Multiplier {
     Multiplier {
-        multiplier: (word >> 32) as i32,
-        shift: !(word as i32),
+        multiplier: factor.multiplier,
+        shift: !factor.turned,
     }
 }
 
 /// [`Multiplier::apply`], with few instructions for a shift to the right, which is the rule.
 #[inline(always)]
-fn scaled(factor: Multiplier, sum: i32) -> i32 {
-    let below = (-1i32).wrapping_sub(factor.shift) as u32;
+fn scaled(factor: Turned, sum: i32) -> i32 {
+    let below = factor.turned as u32;
     if below > 30 {
         return unusual(factor, sum);
     }
     // Half up.
     let product = i64::from(sum) * i64::from(factor.multiplier) + (1 << 30);
     let high = (product >> 31) as i32;
-    // Half away from zero, `shift` being 1 + `below`.
+    // Half away from zero, the shift to the right being 1 + `below`.
     (high
         .wrapping_add((product >> 63) as i32)
         .wrapping_shr(below)
@@ -299,6 +350,6 @@ fn scaled(factor: Multiplier, sum: i32) -> i32 {
 
 #[cold]
 #[inline(never)]
-fn unusual(factor: Multiplier, sum: i32) -> i32 {
-    factor.apply(sum)
+fn unusual(factor: Turned, sum: i32) -> i32 {
+    multiplier(factor).apply(sum)
 }
