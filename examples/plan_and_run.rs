@@ -4,6 +4,8 @@
 //! cargo run --example plan_and_run -- model.tflite
 //! ```
 
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
 use std::error::Error;
 
 use arenaplan::codegen::Interface;

@@ -363,6 +363,7 @@ impl Builder {
             head: interface.head_bytes,
             tail: interface.tail_bytes,
             is_optimal: planned.report.optimal,
+            above_bound: planned.report.head_bytes.saturating_sub(limit.bound_bytes),
             moment,
         })
     }

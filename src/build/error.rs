@@ -64,6 +64,8 @@ pub enum ErrorKind {
         tail: usize,
         /// Whether it is proved that no other plan has a smaller head.
         is_optimal: bool,
+        /// Bytes of the head above what must be there at one time.
+        above_bound: u64,
         /// What is there when most is, in words.
         moment: String,
     },
@@ -114,6 +116,7 @@ impl fmt::Display for ErrorKind {
                 head,
                 tail,
                 is_optimal,
+                above_bound,
                 moment,
             } => {
                 let bytes = |n: &usize| thousands(*n as u64);
@@ -126,6 +129,9 @@ impl fmt::Display for ErrorKind {
                     bytes(tail),
                     moment
                 )?;
+                if *above_bound > 0 {
+                    writeln!(f, "The head is {} bytes above that.", thousands(*above_bound))?;
+                }
                 f.write_str(match is_optimal {
                     true => "No plan has a smaller head: make the model smaller, or raise the limit.",
                     false => {

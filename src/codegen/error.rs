@@ -34,19 +34,34 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Model(error) => error.fmt(f),
-            Error::Runtime(error) => error.fmt(f),
+            Error::Runtime(error) => {
+                write!(f, "{error}")?;
+                match error {
+                    ExecuteError::Runtime {
+                        error: arenaplan_runtime::Error::TensorSize { .. },
+                        ..
+                    } => f.write_str(
+                        "; the runtime needs shapes and types of fixed sizes: export the model with such",
+                    ),
+                    _ => Ok(()),
+                }
+            }
+            Error::NoKernel { names, .. } if names.iter().any(|name| name == "ethos-u") => f
+                .write_str(
+                    "the model was compiled for an Ethos-U, whose commands the runtime cannot run: give the file from \
+                     before that",
+                ),
             Error::NoKernel { names, operator } => {
-                let first = names.first().map_or("", |name| name);
+                write!(f, "the runtime has no kernel for {operator}")?;
+                if names.len() > 1 {
+                    write!(f, ", and none for some others: in all {}", names.join(", "))?;
+                }
                 write!(
                     f,
-                    "the runtime has no kernel for {} ({operator}). Write one, as a constant of type \
-                     `arenaplan_runtime::Kernel`, and say where it is: `.kernel({first:?}, \"crate::MY_KERNEL\")`",
-                    names.join(", ")
-                )?;
-                match names.len() {
-                    0 | 1 => Ok(()),
-                    _ => f.write_str(", and so for the others"),
-                }
+                    ". Write one, a constant of type `arenaplan_runtime::Kernel`, and say in the build script where it is: \
+                     `.kernel({:?}, \"crate::MY_KERNEL\")`",
+                    names.first().map_or("", |name| name)
+                )
             }
             Error::Name { what, name, reason } => write!(f, "the {what} {name:?} {reason}"),
         }

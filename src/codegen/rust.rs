@@ -145,7 +145,7 @@ impl Item<'_> {
             "{}{name}: {}, {}",
             self.lower.replace('_', " "),
             self.shape(),
-            element_type_name(self.port.element_type)
+            element_type_name(self.port.element_type).to_lowercase()
         )
     }
 }
@@ -301,7 +301,7 @@ impl Writer<'_> {
     /// Prepares the model in `arena`, which is large enough, or the program is not compiled.
     ///
     /// # Errors
-    /// None that the plan allows for: the file was prepared on the host in the same way.
+    /// None: the file was prepared on the host in the same way.
     #[inline]
     pub fn new<const BYTES: usize>(
         arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
@@ -393,6 +393,7 @@ fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
     } = item;
     let len = item.len();
     let words = item.words();
+    let what = lower.replace('_', " ");
     let Some(element) = item.element else {
         return Ok(());
     };
@@ -430,7 +431,7 @@ fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
         f.push_str(&match item.is_input {
             true => format!(
                 r#"
-    /// The element of {lower} that stands for `real`, or comes nearest.
+    /// The element of {what} that stands for `real`, or comes nearest.
     #[inline]
     pub fn quantize_{lower}(real: f32) -> {element} {{
         ::arenaplan_runtime::quantize(real, Self::{upper}_SCALE, Self::{upper}_ZERO_POINT)
@@ -439,7 +440,7 @@ fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
             ),
             false => format!(
                 r#"
-    /// The real number that `element` of {lower} stands for.
+    /// The real number that `element` of {what} stands for.
     #[inline]
     pub fn dequantize_{lower}(element: {element}) -> f32 {{
         ::arenaplan_runtime::dequantize(element, Self::{upper}_SCALE, Self::{upper}_ZERO_POINT)
