@@ -92,6 +92,11 @@ pub fn module(name: &str, model: &Interface, options: &RustOptions) -> Result<St
     Ok(text)
 }
 
+/// Programs use a part of what is there, and have lints of their own.
+const ALLOW: &str = "\
+#[allow(dead_code, unreachable_pub, unused_qualifications)]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
+
 struct Writer<'w> {
     name: &'w str,
     type_name: &'w str,
@@ -207,9 +212,8 @@ impl Writer<'_> {
         }
         writeln!(
             f,
-            "#[derive(Debug)]\n#[allow(dead_code)]\n{visibility}struct {name}<'a> {{\n    interpreter: \
-             ::arenaplan_runtime::Interpreter<'static, 'a>,\n}}\n\n#[allow(dead_code, clippy::all, \
-             clippy::pedantic)]\nimpl<'a> {name}<'a> {{"
+            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    interpreter: \
+             ::arenaplan_runtime::Interpreter<'static, 'a>,\n}}\n\n{ALLOW}\nimpl<'a> {name}<'a> {{"
         )?;
         self.constants(f)?;
         for item in inputs.iter().chain(&outputs) {
