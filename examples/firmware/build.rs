@@ -4,38 +4,14 @@
 //! - `ARENAPLAN_GOLDEN`: path of inputs and outputs; without it those in the model's metadata entry `golden`, if it has one.
 //! - `ARENAPLAN_BOARD`: the board, where it is not the usual one of the target.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use arenaplan_runtime::schema::view;
-use arenaplan_runtime::{CODES, Code, Interpreter, Type, ops, tail_bytes};
+use arenaplan::codegen::{Interface, Operators, RustOptions, module};
+use arenaplan::schema::view;
 
 const DEFAULT_MODEL: &str = "../../testdata/models/dscnn_int8.tflite";
-
-/// Kernels of one type alone, which stand in for those of all types.
-const NARROW: &[&str] = &[
-    "ADD_INT8",
-    "AVERAGE_POOL_2D_INT8",
-    "CONV_2D_INT8",
-    "DEPTHWISE_CONV_2D_INT8",
-    "FULLY_CONNECTED_INT8",
-    "FULLY_CONNECTED_INT8_ONE_SCALE",
-    "LOGISTIC_FLOAT32",
-    "LOGISTIC_INT16",
-    "LOGISTIC_INT8",
-    "MAX_POOL_2D_INT8",
-    "MUL_INT8",
-    "QUANTIZE_FLOAT32",
-    "SOFTMAX_INT8",
-    "SVDF_INT8",
-    "TANH_FLOAT32",
-    "TANH_INT16",
-    "TANH_INT8",
-    "TRANSPOSE_CONV_INT8",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM_INT8",
-];
 
 /// Target, board, flash and RAM as origin and length. The first row of a target is its usual board.
 const BOARDS: &[(&str, &str, [&str; 2], [&str; 2])] = &[
@@ -82,20 +58,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = variable("ARENAPLAN_MODEL").unwrap_or_else(|| DEFAULT_MODEL.to_owned());
     println!("cargo:rerun-if-changed={path}");
     let bytes = fs::read(&path).map_err(|e| format!("{path}: {e}"))?;
-    let model = view::Model::new(&bytes).map_err(|e| format!("{path}: {e}"))?;
 
+    // As it is: what is measured was planned before, or is to be seen without a plan.
+    let interface = Interface::read(&bytes, &[]).map_err(|e| format!("{path}: {e}"))?;
+    let mut options = RustOptions::default();
+    if env::var_os("CARGO_FEATURE_ALL_KERNELS").is_some() {
+        options.operators = Operators::All;
+    }
+    let code = module("model", &interface, &options)?;
     fs::write(out.join("model.tflite"), &bytes)?;
-    let kernels = kernels(&model).map_err(|e| format!("{path}: {e}"))?;
-    let arena = arena_bytes(&bytes).map_err(|e| format!("{path}: {e}"))?;
-    let generated = format!(
-        "/// The kernels that the model needs.\n\
-         #[cfg(not(feature = \"all-kernels\"))]\n\
-         pub const KERNELS: &[Kernel] = &[{kernels}];\n\
-         /// Bytes of the arena, head and tail.\n\
-         pub const ARENA_BYTES: usize = {arena};\n"
-    );
-    fs::write(out.join("generated.rs"), generated)?;
+    fs::write(out.join("model.rs"), code)?;
 
+    let model = view::Model::new(&bytes).map_err(|e| format!("{path}: {e}"))?;
     let golden = match variable("ARENAPLAN_GOLDEN") {
         Some(path) => {
             println!("cargo:rerun-if-changed={path}");
@@ -110,121 +84,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn variable(name: &str) -> Option<String> {
     println!("cargo:rerun-if-env-changed={name}");
     env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// A Rust list of the kernels that a model's operators need.
-fn kernels(model: &view::Model<'_>) -> Result<String, Box<dyn Error>> {
-    let codes = model.operator_codes()?;
-    let mut types = BTreeMap::<&str, BTreeSet<&str>>::new();
-    for subgraph in model.subgraphs()? {
-        let subgraph = subgraph?;
-        for operator in subgraph.operators()? {
-            let operator = operator?;
-            let code = codes.get(operator.opcode_index()? as usize)?;
-            let number = Code(code.builtin_code()?);
-            if number == Code::CUSTOM {
-                let name = code
-                    .custom_code()?
-                    .map_or(String::new(), |name| name.to_string());
-                return Err(format!(
-                    "the runtime has no kernel for the custom operator `{name}`: write one, and list it in KERNELS"
-                )
-                .into());
-            }
-            let Some(&(_, name)) = CODES.iter().find(|(code, _)| *code == number) else {
-                return Err(format!("operator {} is not known", number.0).into());
-            };
-            let types = types.entry(name).or_default();
-            types.insert(match data_type(&subgraph, &operator)? {
-                "INT8"
-                    if number == Code::FULLY_CONNECTED && has_one_scale(&subgraph, &operator)? =>
-                {
-                    "INT8_ONE_SCALE"
-                }
-                suffix => suffix,
-            });
-        }
-    }
-    let list = types.into_iter().map(|(name, mut types)| {
-        // The one for filters with any number of scales does for both.
-        if types.len() > 1 && types.remove("INT8_ONE_SCALE") {
-            types.insert("INT8");
-        }
-        let narrow = types.first().map(|suffix| format!("{name}_{suffix}"));
-        match narrow.filter(|narrow| types.len() == 1 && NARROW.contains(&narrow.as_str())) {
-            Some(narrow) => format!("ops::{narrow}"),
-            None => format!("ops::{name}"),
-        }
-    });
-    Ok(list.collect::<Vec<_>>().join(", "))
-}
-
-/// Whether the operator's filter is quantized as a whole.
-fn has_one_scale(
-    subgraph: &view::SubGraph<'_>,
-    operator: &view::Operator<'_>,
-) -> Result<bool, view::Error> {
-    let filter = operator
-        .inputs()?
-        .get(1)
-        .and_then(|tensor| usize::try_from(tensor).ok());
-    let Some(filter) = filter else {
-        return Ok(false);
-    };
-    let quantization = subgraph.tensors()?.get(filter)?.quantization()?;
-    Ok(quantization.is_some_and(|q| q.scale().is_ok_and(|scales| scales.len() <= 1)))
-}
-
-/// The type that an operator works with, as it stands in the names of kernels; empty for others.
-fn data_type(
-    subgraph: &view::SubGraph<'_>,
-    operator: &view::Operator<'_>,
-) -> Result<&'static str, view::Error> {
-    let types = |list: view::Vector<'_, i32>| {
-        let given = list
-            .into_iter()
-            .filter_map(|tensor| usize::try_from(tensor).ok());
-        let types = given.map(|tensor| subgraph.tensors()?.get(tensor)?.element_type());
-        types.collect::<Result<Vec<i8>, view::Error>>()
-    };
-    let (mut inputs, outputs) = (types(operator.inputs()?)?, types(operator.outputs()?)?);
-    // Biases and shapes.
-    inputs.retain(|&number| Type(number) != Type::INT32);
-    let all = |types: &[Type]| inputs.iter().all(|&number| types.contains(&Type(number)));
-    Ok(match outputs.first().map(|&number| Type(number)) {
-        // Some have states of int16.
-        Some(Type::INT8) if inputs.contains(&Type::INT8.0) && all(&[Type::INT8, Type::INT16]) => {
-            "INT8"
-        }
-        _ if all(&[Type::FLOAT32]) => "FLOAT32",
-        _ if all(&[Type::INT16]) => "INT16",
-        _ => "",
-    })
-}
-
-/// The least arena that the model runs in: what the runtime asks for here is what it will ask for on the device.
-fn arena_bytes(model: &[u8]) -> Result<usize, arenaplan_runtime::Error> {
-    let aligned = |bytes: usize| vec![0u8; bytes + 16];
-    let mut owned = aligned(model.len());
-    let start = owned.as_ptr().align_offset(16);
-    let copy = &mut owned[start..][..model.len()];
-    copy.copy_from_slice(model);
-    let mut bytes = 0;
-    loop {
-        let mut arena = aligned(bytes);
-        let start = arena.as_ptr().align_offset(16);
-        match Interpreter::new(copy, ops::ALL, &mut arena[start..][..bytes]) {
-            Ok(interpreter) => {
-                let session = interpreter.session();
-                let head = session.head_bytes().max(session.room_bytes());
-                return Ok(head.next_multiple_of(16) + tail_bytes(copy, ops::ALL)?);
-            }
-            Err(arenaplan_runtime::Error::ArenaTooSmall { needed, .. }) if needed > bytes => {
-                bytes = needed.next_multiple_of(16);
-            }
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Writes the linker script that says where the board has flash and RAM.

@@ -8,7 +8,7 @@ use core::ptr::addr_of_mut;
 use arenaplan_runtime::{Error, Interpreter};
 use firmware::golden::{Golden, make_up_inputs, output_bytes};
 use firmware::measure::{Cost, measure};
-use firmware::{ARENA, GOLDEN, KERNELS, MODEL, board};
+use firmware::{ARENA, GOLDEN, Model, board};
 use semihosting::{print, println, process};
 
 /// Bytes of an output that are shown.
@@ -90,7 +90,11 @@ impl Slot {
     fn prepare(&mut self) -> Result<(), Error> {
         let arena = self.arena.take().unwrap_or_default();
         // The compiler must not look into the model, which it could run in part.
-        self.interpreter = Some(Interpreter::new(black_box(&MODEL.0), KERNELS, arena)?);
+        self.interpreter = Some(Interpreter::new(
+            black_box(Model::MODEL),
+            Model::KERNELS,
+            arena,
+        )?);
         Ok(())
     }
 }

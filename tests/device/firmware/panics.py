@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """usage: panics.py [--core CORE]...
 
-Links the runtime with all kernels into a firmware that calls all of its functions (examples/firmware/src/bin/bare.rs), and fails
+Links the runtime with all kernels into a firmware that calls all of its functions, and those that are generated for a model
+(examples/firmware/src/bin/bare.rs), and fails
 if the program has a way to panic: names what panics and who calls it. Tries first that a panic would be found.
 """
 import argparse
@@ -50,7 +51,7 @@ def main():
     toolchain, wrong = Toolchain(a.debian), 0
 
     def build(core, *features):
-        return toolchain.build(BOARDS[core], ["bare"], MODEL, None, ("all-kernels", *features),
+        return toolchain.build(BOARDS[core], ["bare"], MODEL, None, ("all-kernels", "typed", *features),
                                ["-Clink-arg=--emit-relocs"])[0]
 
     try:

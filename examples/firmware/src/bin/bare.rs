@@ -7,8 +7,8 @@
 use core::hint::black_box;
 use core::ptr::addr_of_mut;
 
-use arenaplan_runtime::{Error, Interpreter};
-use firmware::{ARENA, KERNELS, MODEL, board};
+use arenaplan_runtime::Error;
+use firmware::{ARENA, Model, board};
 
 #[board::entry]
 fn main() -> ! {
@@ -22,13 +22,37 @@ fn main() -> ! {
 
 fn run() -> Result<(), Error> {
     // SAFETY: called once, so that there is no other reference.
-    let arena = unsafe { &mut *addr_of_mut!(ARENA) }.as_mut_slice();
-    let mut interpreter = Interpreter::new(black_box(&MODEL.0), KERNELS, arena)?;
+    let arena = unsafe { &mut *addr_of_mut!(ARENA) };
+    let mut model = Model::new(arena)?;
+    let interpreter = model.interpreter_mut();
     interpreter.input::<i8>(0)?.fill(black_box(1));
     interpreter.invoke()?;
     black_box(interpreter.output::<i8>(0)?);
     #[cfg(feature = "all-kernels")]
-    firmware::everything::everything(&mut interpreter, black_box(&MODEL.0))?;
+    firmware::everything::everything(interpreter, black_box(Model::MODEL))?;
+    #[cfg(feature = "typed")]
+    typed(&mut model)?;
+    Ok(())
+}
+
+#[cfg(feature = "typed")]
+static mut OTHER: arenaplan_runtime::Arena<{ Model::ARENA_BYTES }> =
+    arenaplan_runtime::Arena::new();
+
+/// Calls all that generated code offers for a quantized model with one input and one output.
+#[cfg(feature = "typed")]
+#[inline(never)]
+fn typed(model: &mut Model<'_>) -> Result<(), Error> {
+    *model.input_mut()? = black_box([Model::quantize_input(black_box(0.5)); Model::INPUT_LEN]);
+    model.invoke()?;
+    for &element in model.output()? {
+        black_box(Model::dequantize_output(element));
+    }
+    model.reset()?;
+    black_box(model.interpreter().session().head_bytes());
+    // SAFETY: called once, so that there is no other reference.
+    let other = unsafe { &mut *addr_of_mut!(OTHER) };
+    black_box(Model::in_memory(black_box(other.as_mut_slice()))?);
     Ok(())
 }
 
