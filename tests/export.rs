@@ -258,7 +258,10 @@ fn a_program_finds_in_the_header_what_is_in_the_file() {
         let planned = planned(model, target);
         let export = export(&planned.file, target, model);
         let text = c::header(&export);
-        assert!(text.lines().all(|l| l.len() <= 120 + 2 * model.len()), "{model}");
+        assert!(
+            text.lines().all(|l| l.len() <= 120 + 2 * model.len()),
+            "{model}"
+        );
         fs::write(folder.path().join(format!("{model}.h")), text).unwrap();
         writeln!(headers, "#include \"{model}.h\"").unwrap();
         source.push_str(&program(&format!("{model}.h"), model, &export.graph));
@@ -629,4 +632,219 @@ fn an_alignment_above_16_is_one_of_the_arena() {
     // Read from the file, without being told.
     let text = c::header(&export(&planned.file, Target::TflmReference, "m"));
     assert!(text.contains("#define M_ARENA_ALIGN 64\n"));
+}
+
+#[test]
+fn the_code_on_the_pages_compiles() {
+    if !cc::is_there("g++") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let planned = planned("dscnn_int8", Target::TflmEspNn(None));
+    let text = c::header(&export(&planned.file, Target::TflmEspNn(None), "kws"));
+    fs::write(folder.path().join("kws.h"), text).unwrap();
+    let platform = root("tests/platform_headers");
+    let platform = platform.to_str().unwrap();
+    for (page, standards) in [
+        ("ESP-IDF", ["c++17", "c++20"]),
+        ("ZEPHYR", ["c++11", "c++17"]),
+        ("ARDUINO", ["c++11", "c++17"]),
+    ] {
+        let text = fs::read_to_string(root("doc").join(format!("{page}.md"))).unwrap();
+        let code: Vec<_> = text
+            .split("```cpp\n")
+            .skip(1)
+            .map(|c| c.split("```").next().unwrap())
+            .collect();
+        assert_eq!(code.len(), 1, "{page}");
+        // What the page says of another place for the arena is true as well.
+        let other = code[0].replace(
+            "static uint8_t arena",
+            "static EXT_RAM_BSS_ATTR uint8_t arena",
+        );
+        let codes = if page == "ESP-IDF" {
+            vec![code[0], &other]
+        } else {
+            vec![code[0]]
+        };
+        for code in codes {
+            fs::write(folder.path().join("page.cc"), code).unwrap();
+            for standard in standards {
+                cc::compile(
+                    folder.path(),
+                    "g++",
+                    standard,
+                    "page.cc",
+                    &["-I", platform, "-c", "-o", "page.o"],
+                );
+            }
+        }
+        // The targets that it names exist.
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        for word in words.filter(|w| w.starts_with("tflm-")) {
+            assert!(word.parse::<Target>().is_ok(), "{page}: {word}");
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+mod cli {
+    use super::*;
+    use common::run;
+
+    fn workplace(model: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("model.tflite"), common::model(model)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_header_is_written_and_replaces_an_older_one_only() {
+        let folder = workplace("dscnn_int8");
+        let run = |args: &[&str]| run(folder.path(), args);
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        insta::assert_snapshot!("export_help", run(&["export", "--help"]));
+        let unplanned = ["export", "model.tflite", "--as", "c", "-o", "model.h"];
+        insta::assert_snapshot!("export_unplanned", run(&unplanned));
+        let any = read("model.h");
+        assert!(any.contains("Target: tflm. "));
+        // The same name: an older export of it is replaced.
+        let reference = [
+            "export",
+            "model.tflite",
+            "--as",
+            "c",
+            "--target",
+            "tflm-reference",
+            "-o",
+            "model.h",
+        ];
+        insta::assert_snapshot!("export_target", run(&reference));
+        assert_ne!(read("model.h"), any);
+        // Another one, and anything else, is not.
+        insta::assert_snapshot!(
+            "export_other_name",
+            run(&[
+                "export",
+                "model.tflite",
+                "--as",
+                "c",
+                "--name",
+                "kws",
+                "-o",
+                "model.h"
+            ])
+        );
+        fs::write(
+            folder.path().join("main.c"),
+            "int main(void) { return 0; }\n",
+        )
+        .unwrap();
+        let over = ["export", "model.tflite", "--as", "c", "-o", "main.c"];
+        assert!(run(&over).starts_with("status: 2\n"));
+        assert_eq!(read("main.c").len(), 29);
+        assert!(run(&[&over[..], &["--force"]].concat()).starts_with("status: 0\n"));
+        assert_eq!(read("main.c"), any);
+        // The same bytes on standard output, and nothing else there.
+        let printed = run(&["export", "model.tflite", "--as", "c"]);
+        let printed = printed.split("--- stdout\n").nth(1).unwrap();
+        assert_eq!(printed.split("--- stderr\n").next().unwrap(), any);
+    }
+
+    #[test]
+    fn a_plan_in_the_file_is_exported_as_it_is() {
+        let folder = workplace("dscnn_int8");
+        let run = |args: &[&str]| run(folder.path(), args);
+        run(&[
+            "plan",
+            "model.tflite",
+            "--target",
+            "tflm-reference",
+            "-o",
+            "planned.tflite",
+        ]);
+        // No word of planning, and the target that the file was planned for.
+        insta::assert_snapshot!(
+            "export_planned",
+            run(&[
+                "export",
+                "planned.tflite",
+                "--as",
+                "c-shim",
+                "-o",
+                "planned.h"
+            ])
+        );
+        let text = fs::read_to_string(folder.path().join("planned.h")).unwrap();
+        assert!(text.contains("Target: tflm-reference. ONLY for"));
+        assert!(text.starts_with("/* planned: "));
+        insta::assert_snapshot!(
+            "export_flags_without_target",
+            run(&["export", "planned.tflite", "--as", "c", "--reorder", "no"])
+        );
+        // Named, the target plans anew.
+        let anew = run(&[
+            "export",
+            "planned.tflite",
+            "--as",
+            "c",
+            "--target",
+            "tflm",
+            "-o",
+            "anew.h",
+        ]);
+        assert!(
+            anew.contains("the file was planned for tflm-reference; this plan is for tflm"),
+            "{anew}"
+        );
+        run(&[
+            "plan",
+            "model.tflite",
+            "--target",
+            "arenaplan",
+            "-o",
+            "own.tflite",
+        ]);
+        insta::assert_snapshot!(
+            "export_own",
+            run(&["export", "own.tflite", "--as", "c", "-o", "own.h"])
+        );
+        assert!(!folder.path().join("own.h").exists());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let folder = workplace("dscnn_int8");
+        let run = |args: &[&str]| run(folder.path(), args);
+        insta::assert_snapshot!(
+            "export_shim_any",
+            run(&["export", "model.tflite", "--as", "c-shim", "-o", "m.h"])
+        );
+        insta::assert_snapshot!(
+            "export_name",
+            run(&[
+                "export",
+                "model.tflite",
+                "--as",
+                "c",
+                "--name",
+                "2 kws",
+                "-o",
+                "m.h"
+            ])
+        );
+        for args in [
+            &["export", "model.tflite"][..],
+            &["export", "model.tflite", "--as", "pascal"],
+            &["export", ".", "--as", "c"],
+            &["export", "nothing.tflite", "--as", "c"],
+            &["export", "model.tflite", "model.tflite", "--as", "c"],
+        ] {
+            assert!(
+                run(args).starts_with("status: 2\n--- stdout\n--- stderr\n"),
+                "{args:?}"
+            );
+        }
+        assert!(!folder.path().join("m.h").exists());
+    }
 }

@@ -391,6 +391,15 @@ pub(super) enum ExportFormat {
     CShim,
 }
 
+impl ExportFormat {
+    /// What a model without a plan is planned for.
+    pub(super) fn default_target(self) -> Target {
+        match self {
+            ExportFormat::C | ExportFormat::CShim => Target::Tflm,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     /// A .tflite file, or - for standard input

@@ -1,7 +1,7 @@
 //! `arenaplan export`
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::bail;
 
@@ -16,7 +16,6 @@ use crate::graph::Graph;
 use crate::model::Model;
 use crate::plan::{Options, plan};
 use crate::stored::{StoredPlan, made_for};
-use crate::target::Target;
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     if args.model.is_dir() {
@@ -33,19 +32,18 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
 
 /// Exports the model and writes the source.
 fn one(args: &ExportArgs, options: &Options, source: &Source) -> anyhow::Result<()> {
-    let bytes = source.read()?;
-    let (file, options) = chosen(args, options, source, &bytes)?;
     let name = match &args.name {
         Some(name) => Name::new(name)?,
         None => {
-            let path = if source.is_stdin() {
-                &PathBuf::from("model")
-            } else {
-                &source.path
+            let path = match source.is_stdin() {
+                true => Path::new("model"),
+                false => &source.path,
             };
             Name::from_stem(&path.file_stem().unwrap_or_default().to_string_lossy())
         }
     };
+    let bytes = source.read()?;
+    let (file, options) = chosen(args, options, source, &bytes)?;
     let text = match args.format {
         ExportFormat::C => c::header(&exported(args, &options, source, &file, name)?),
         ExportFormat::CShim => shim::header(&exported(args, &options, source, &file, name)?)?,
@@ -75,7 +73,7 @@ fn chosen<'b>(
         }
         return Ok((Cow::Borrowed(bytes), options));
     }
-    options.target = args.target.unwrap_or(Target::Tflm);
+    options.target = args.target.unwrap_or(args.format.default_target());
     let planned = plan(bytes, &options).map_err(|e| about_scratch(e, &args.layout))?;
     let without = match args.target {
         Some(_) => "",
