@@ -16,7 +16,7 @@ int main(int count, char** arguments) {
 #ifdef SHIM
   static Recorder<arenaplan::NAME::MemoryPlanner> planner;
 #else
-  static RecorderOfOffsets<tflite::GreedyMemoryPlanner> planner;
+  static Recorder<tflite::GreedyMemoryPlanner> planner;
 #endif
 #ifdef RESOURCES
   const int resources = CONSTANT(_RESOURCES);

@@ -13,7 +13,7 @@ struct Buffer {
   int size, offset;
 };
 
-// A planner that is told of every request and every answer.
+// A planner that is told of every request and every answer. TFLM's own one passes requests with an offset on to this as well.
 template <class Planner>
 class Recorder : public Planner {
  public:
@@ -27,19 +27,6 @@ class Recorder : public Planner {
     return status;
   }
   std::vector<Buffer> buffers;
-
- private:
-  TF_LITE_REMOVE_VIRTUAL_DELETE
-};
-
-// The same for requests with an offset, which TFLM's shim does not take.
-template <class Planner>
-class RecorderOfOffsets : public Recorder<Planner> {
- public:
-  TfLiteStatus AddBuffer(int size, int first, int last, int offset) override {
-    this->buffers.push_back({size, -1});
-    return Planner::AddBuffer(size, first, last, offset);
-  }
 
  private:
   TF_LITE_REMOVE_VIRTUAL_DELETE
