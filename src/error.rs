@@ -82,6 +82,11 @@ pub enum Error {
         /// The patcher's words.
         reason: String,
     },
+    /// The model cannot be written as source code of the kind that is asked for.
+    Export {
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// A tensor that should keep its value cannot.
     CannotKeep {
         /// The tensor.
@@ -140,7 +145,7 @@ impl fmt::Display for Error {
             Error::Scratch { line: 0, reason } => write!(f, "scratch file: {reason}"),
             Error::Scratch { line, reason } => write!(f, "scratch file, line {line}: {reason}"),
             Error::Solver { reason } => write!(f, "{reason}"),
-            Error::Patch { reason } => write!(f, "{reason}"),
+            Error::Patch { reason } | Error::Export { reason } => write!(f, "{reason}"),
             Error::CannotKeep { tensor, reason } => write!(
                 f,
                 "{tensor} cannot be kept to the end of an invoke: {reason}"

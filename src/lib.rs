@@ -28,6 +28,7 @@ pub mod contract;
 pub mod error;
 pub mod execute;
 pub mod explain;
+pub mod export;
 pub mod graph;
 pub mod inspect;
 pub mod interference;

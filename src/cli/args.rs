@@ -34,6 +34,8 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Plan models for several targets, step by step, and compare what each saves
     Compare(CompareArgs),
+    /// Write a model with its plan as source code for firmware
+    Export(ExportArgs),
 }
 
 /// What to work on.
@@ -382,6 +384,73 @@ pub(super) struct CompareArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
     pub(super) format: CompareFormat,
+}
+
+/// What `export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    /// A header for C11 and C++: the model as an array, what to reserve, and TFLM's operators
+    C,
+    /// The same with the plan as a BufferPlan for TFLM's NonPersistentMemoryPlannerShim instead of offsets in the model
+    CShim,
+}
+
+impl ExportFormat {
+    /// What a model without a plan is planned for.
+    pub(super) fn default_target(self) -> Target {
+        match self {
+            ExportFormat::C | ExportFormat::CShim => Target::Tflm,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// A .tflite file, or - for standard input
+    #[arg(value_name = "MODEL")]
+    pub(super) model: PathBuf,
+    /// What to write
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    pub(super) format: ExportFormat,
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite a file that holds something else than an older export of a model of this name
+    #[arg(long)]
+    pub(super) force: bool,
+    /// What to call things in the source, an identifier [default: made from the file's name]
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Plan the model first, for these kernels, as `plan` does [default: the plan in the file, as it is; without one, tflm]
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<Target>,
+    #[command(flatten)]
+    pub(super) layout: LayoutArgs,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
+    #[command(flatten)]
+    pub(super) freedom: FreedomArgs,
+}
+
+impl ExportArgs {
+    /// Whether a flag has been given that only planning goes by.
+    pub(super) fn asks_for_planning(&self) -> bool {
+        let FreedomArgs {
+            reorder,
+            keep_inputs,
+            keep,
+            online,
+        } = &self.freedom;
+        self.search.solver != Planner::Auto
+            || self.search.node_limit.is_some()
+            || self.search.time_limit.is_some()
+            || self.layout.alias.is_some()
+            || self.layout.align != 16
+            || *reorder == Choice::No
+            || *keep_inputs
+            || !keep.is_empty()
+            || !online.is_empty()
+    }
 }
 
 /// Bytes, with an optional binary suffix: `65536`, `64K`, `64KiB`, `1MiB`.

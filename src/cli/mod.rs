@@ -7,6 +7,7 @@ mod args;
 mod compare;
 mod explain_json;
 mod explain_text;
+mod export;
 mod inspect;
 mod json;
 mod models;
@@ -69,6 +70,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Solve(args) => solve::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Export(args) => export::run(&args),
     };
     match result {
         Ok(status) => status.into(),

@@ -112,6 +112,11 @@ pub fn tail_bytes_with(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Ta
     Walk::of(graph, scratch, width).estimate
 }
 
+/// How many resources the model's VAR_HANDLE operators name: what `MicroResourceVariables` needs room for.
+pub fn resources(graph: &Graph<'_>) -> usize {
+    resource_names(graph).len()
+}
+
 /// Whether TFLM's resolver of all operators (`MicroMutableOpResolver`) has a kernel for it.
 pub fn known_in_tflm(op: &Operator<'_>) -> bool {
     kernel(op).is_some()

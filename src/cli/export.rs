@@ -1,0 +1,145 @@
+//! `arenaplan export`
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use anyhow::bail;
+
+use super::args::{ExportArgs, ExportFormat, OutputArgs};
+use super::models::{self, Source};
+use super::output::{self, Destination};
+use super::plan::{about_scratch, planning};
+use super::text::{shown, thousands};
+use super::{Status, complain, each, print};
+use crate::export::{Export, Name, c, shim};
+use crate::graph::Graph;
+use crate::model::Model;
+use crate::plan::{Options, plan};
+use crate::stored::{StoredPlan, made_for};
+
+pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
+    if args.model.is_dir() {
+        bail!(
+            "export takes one model, and {} is a folder",
+            args.model.display()
+        );
+    }
+    let found = models::find(std::slice::from_ref(&args.model), None);
+    let options = planning(&args.layout, &args.search, &args.freedom, &found)?;
+    let (_, status) = each(&found, |_, source| one(args, &options, source))?;
+    Ok(status)
+}
+
+/// Exports the model and writes the source.
+fn one(args: &ExportArgs, options: &Options, source: &Source) -> anyhow::Result<()> {
+    let name = match &args.name {
+        Some(name) => Name::new(name)?,
+        None => {
+            let path = match source.is_stdin() {
+                true => Path::new("model"),
+                false => &source.path,
+            };
+            Name::from_stem(&path.file_stem().unwrap_or_default().to_string_lossy())
+        }
+    };
+    let bytes = source.read()?;
+    let (file, options) = chosen(args, options, source, &bytes)?;
+    let text = match args.format {
+        ExportFormat::C => c::header(&exported(args, &options, source, &file, name)?),
+        ExportFormat::CShim => shim::header(&exported(args, &options, source, &file, name)?)?,
+    };
+    write(args, &text)
+}
+
+/// The file to export, and the options that it is to be judged by: as it is when it carries a plan and no target is named,
+/// else planned.
+fn chosen<'b>(
+    args: &ExportArgs,
+    options: &Options,
+    source: &Source,
+    bytes: &'b [u8],
+) -> anyhow::Result<(Cow<'b, [u8]>, Options)> {
+    let mut options = options.clone();
+    let has_plan =
+        || anyhow::Ok(StoredPlan::read(&Graph::read(Model::parse(bytes)?)?) != StoredPlan::Absent);
+    if args.target.is_none() && has_plan()? {
+        if args.asks_for_planning() {
+            bail!(
+                "the file carries a plan, which is exported as it is; flags about planning need --target, which plans it anew"
+            );
+        }
+        if let Some((target, alias)) = made_for(bytes) {
+            (options.target, options.alias) = (target, alias);
+        }
+        return Ok((Cow::Borrowed(bytes), options));
+    }
+    options.target = args.target.unwrap_or(args.format.default_target());
+    let planned = plan(bytes, &options).map_err(|e| about_scratch(e, &args.layout))?;
+    let without = match args.target {
+        Some(_) => "",
+        None => " (--target names the device's kernels)",
+    };
+    complain(&format!(
+        "{}: planned for {}{without}: head {} bytes, without a plan {}",
+        source.name(),
+        options.kernels().kernels(),
+        thousands(planned.report.head_bytes),
+        thousands(planned.report.greedy_head_bytes)
+    ));
+    for warning in &planned.report.warnings {
+        complain(&format!("warning: {}: {warning}", source.name()));
+    }
+    Ok((Cow::Owned(planned.file), options))
+}
+
+/// The model for TFLM in C and C++.
+fn exported<'f>(
+    args: &ExportArgs,
+    options: &Options,
+    source: &Source,
+    file: &'f Cow<'_, [u8]>,
+    name: Name,
+) -> anyhow::Result<Export<'f>> {
+    let export = Export::new(file, options, name).map_err(|e| about_scratch(e, &args.layout))?;
+    // After planning they have been told.
+    if matches!(file, Cow::Borrowed(_)) {
+        for warning in &export.report.warnings {
+            complain(&format!("warning: {}: {warning}", source.name()));
+        }
+    }
+    Ok(export)
+}
+
+/// Writes the source; an older export of a model of the same name, which the first words tell, may be replaced.
+fn write(args: &ExportArgs, text: &str) -> anyhow::Result<()> {
+    let destination = match &args.output {
+        Some(path) if path.as_os_str() != "-" => Destination::File(path.clone()),
+        _ => Destination::Stdout,
+    };
+    let output = OutputArgs {
+        output: args.output.clone(),
+        out_dir: None,
+        in_place: false,
+    };
+    let opening = |text: &[u8]| {
+        let line = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line).into_owned();
+        let name = line.split(':').next().map(str::to_owned);
+        line.trim_end()
+            .ends_with(c::MADE_BY)
+            .then_some(name)
+            .flatten()
+    };
+    let is_older = |old: &[u8]| {
+        old == text.as_bytes() || opening(old).is_some_and(|o| Some(o) == opening(text.as_bytes()))
+    };
+    output::write_over(&destination, &output, args.force, text.as_bytes(), is_older)?;
+    if let Destination::File(path) = &destination {
+        print(&format!(
+            "written: {} ({} bytes)\n",
+            shown(&path.display().to_string()),
+            thousands(text.len() as u64)
+        ))?;
+    }
+    Ok(())
+}
