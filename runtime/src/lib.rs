@@ -109,6 +109,7 @@ mod recording;
 mod records;
 mod resources;
 mod run;
+pub mod self_test;
 mod session;
 mod types;
 mod walk;
