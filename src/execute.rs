@@ -242,7 +242,7 @@ impl Figures {
 }
 
 /// An interpreter of `model`, in an arena that is made as large as it needs.
-fn start<'m, 'a>(
+pub(crate) fn start<'m, 'a>(
     graph: &Graph<'_>,
     model: &'m Memory,
     arena: &'a mut Memory,
@@ -279,7 +279,7 @@ fn start<'m, 'a>(
 }
 
 /// A runtime's error, with the names of what it is about.
-fn said(graph: &Graph<'_>, error: runtime::Error) -> ExecuteError {
+pub(crate) fn said(graph: &Graph<'_>, error: runtime::Error) -> ExecuteError {
     let operator = |subgraph, index| {
         let found = graph.subgraphs.get(subgraph as usize);
         match found.and_then(|s| s.operators.get(index as usize)) {

@@ -40,6 +40,7 @@ mod prepared;
 pub mod reorder;
 pub mod report;
 pub mod scratch;
+pub mod selftest;
 pub mod steps;
 pub mod stored;
 pub mod target;

@@ -112,6 +112,20 @@ impl Kernel {
         self
     }
 
+    /// With another function that does the work: one that calls this kernel's own ([`run`](Self::run)), for example.
+    pub const fn with_run(mut self, run: fn(&Node<'_>) -> Result<(), Fault>) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// Runs the operator.
+    ///
+    /// # Errors
+    /// What the operator cannot be run for.
+    pub fn run(&self, node: &Node<'_>) -> Result<(), Fault> {
+        (self.run)(node)
+    }
+
     /// The operator that it runs.
     pub const fn code(&self) -> Code {
         self.code

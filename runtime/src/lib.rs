@@ -112,6 +112,7 @@ mod recording;
 mod records;
 mod resources;
 mod run;
+pub mod self_test;
 mod session;
 mod types;
 mod walk;

@@ -289,6 +289,11 @@ impl<'m, 'a> Interpreter<'m, 'a> {
         &self.session
     }
 
+    /// The session, and the head that it runs on.
+    pub(crate) fn parts(&mut self) -> (&mut Session<'m, 'a>, &mut [u8]) {
+        (&mut self.session, self.head)
+    }
+
     /// As [`Session::invoke`].
     ///
     /// # Errors
@@ -379,6 +384,22 @@ impl<'m, 'a> Interpreter<'m, 'a> {
         index: usize,
     ) -> Result<&[T; LEN], Error> {
         self.session.output_array(self.head, index)
+    }
+
+    /// As [`Session::input_bytes`].
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn input_bytes(&mut self, index: usize) -> Result<&mut [u8], Error> {
+        self.session.input_bytes(self.head, index)
+    }
+
+    /// As [`Session::output_bytes`].
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn output_bytes(&self, index: usize) -> Result<&[u8], Error> {
+        self.session.output_bytes(self.head, index)
     }
 
     /// As [`Session::output_shaped`].

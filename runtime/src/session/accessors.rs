@@ -86,6 +86,27 @@ impl<'m> Session<'m, '_> {
         slice.ok_or(Error::TensorSize { tensor: at.tensor })
     }
 
+    /// The bytes of input `index`, whatever its type: elements in row-major order, little-endian.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn input_bytes<'h>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+    ) -> Result<&'h mut [u8], Error> {
+        let at = self.locate(head, true, index, |_| true)?;
+        let owner = match at.memory {
+            Memory::Head => head,
+            Memory::Tail => &mut *self.tail,
+            Memory::Model => return Err(Error::TensorSize { tensor: at.tensor }),
+        };
+        let bytes = owner
+            .get_mut(at.start..)
+            .and_then(|rest| rest.get_mut(..at.bytes));
+        bytes.ok_or(Error::TensorSize { tensor: at.tensor })
+    }
+
     /// As [`input`](Self::input), of an input that must have the dimensions `shape`, outermost first.
     ///
     /// # Errors
@@ -170,6 +191,25 @@ impl<'m> Session<'m, '_> {
             needed: LEN,
             given: output.len(),
         })
+    }
+
+    /// The bytes of output `index`, whatever its type: elements in row-major order, little-endian.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn output_bytes<'h>(
+        &'h self,
+        head: &'h [u8],
+        index: usize,
+    ) -> Result<&'h [u8], Error> {
+        let at = self.locate(head, false, index, |_| true)?;
+        let owner = match at.memory {
+            Memory::Head => head,
+            Memory::Tail => &*self.tail,
+            Memory::Model => self.model.as_bytes(),
+        };
+        let bytes = owner.get(at.start..).and_then(|rest| rest.get(..at.bytes));
+        bytes.ok_or(Error::TensorSize { tensor: at.tensor })
     }
 
     /// As [`output`](Self::output), of an output that must have the dimensions `shape`, outermost first.
