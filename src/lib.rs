@@ -36,6 +36,7 @@ pub mod plan;
 pub mod reorder;
 pub mod report;
 pub mod scratch;
+pub mod share;
 pub mod steps;
 pub mod stored;
 pub mod target;
