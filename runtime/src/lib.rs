@@ -110,6 +110,7 @@ mod records;
 mod resources;
 mod run;
 mod session;
+mod share;
 mod types;
 mod walk;
 
@@ -122,4 +123,5 @@ pub use node::{Node, Options, Shape, Tensor};
 pub use recording::{Purpose, Recording, Usage};
 pub use run::Observer;
 pub use session::{Info, Interpreter, Session, Value, tail_bytes};
+pub use share::share;
 pub use types::Type;
