@@ -154,6 +154,7 @@ pub fn plan(
     let links = placed.collect();
     let mut warnings = linked.warnings;
     warnings.extend(found.warning);
+    warnings.extend(totals::better_order(&files, &found.models, &options)?);
     Ok(Shared {
         models: found.models,
         links,

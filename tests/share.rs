@@ -251,8 +251,8 @@ fn an_output_for_two_models_survives_the_first() {
     let links = [link((0, 0), (2, 0)), link((1, 0), (2, 1))];
     assert_eq!(
         error(&files, &links, &own),
-        "link source:0=second:0: first runs in between and would overwrite it; let first run first, link the output to an \
-         input of second as well, or copy it"
+        "link source:0=second:0: first runs in between and would overwrite it: link the output to an input of first as \
+         well, give first another place in the order, or copy the output"
     );
 }
 
@@ -503,11 +503,16 @@ fn totals() {
     }
 }
 
+/// `4096` as `4,096`.
+fn text(bytes: u64) -> String {
+    format!("{},{:03}", bytes / 1000, bytes % 1000)
+}
+
 /// TFLM prepares a model above the tails of those before it: what needs much room for that comes first.
 #[test]
 fn the_order_of_preparation_counts() {
     // Of 40 operators, preparing takes more than running; the other model has a larger head and a smaller tail.
-    let (long, large) = (chain(&[Code::RELU; 40], 8), chain(&[Code::RELU], 512));
+    let (long, large) = (chain(&[Code::RELU; 40], 8), chain(&[Code::RELU], 256));
     let arena = |files: &[(&str, &[u8])]| {
         let found = share::plan(&members(files), &[], &Options::default()).unwrap();
         let alone: Vec<_> = found.models.iter().map(|m| m.report.arena_32).collect();
@@ -528,4 +533,12 @@ fn the_order_of_preparation_counts() {
     assert!(first.arena_bytes.abs_diff(expected[0]) < 32, "{first:?} {expected:?}");
     assert!(last.arena_bytes.abs_diff(expected[1]) < 32, "{last:?} {expected:?}");
     assert!(first.arena_bytes + 64 < last.arena_bytes);
+    // Who gives them in the worse order is told.
+    let warned = |files: &[(&str, &[u8])]| {
+        let found = share::plan(&members(files), &[], &Options::default()).unwrap();
+        let told = found.warnings.iter().find(|w| w.contains("prepared in the order long, large"));
+        told.map(|w| w.contains(&text(first.arena_bytes)) && w.contains(&text(last.arena_bytes)))
+    };
+    assert_eq!(warned(&[("large", &large), ("long", &long)]), Some(true));
+    assert_eq!(warned(&[("long", &long), ("large", &large)]), None);
 }

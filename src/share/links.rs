@@ -133,10 +133,9 @@ impl Linked {
                 return Err(Error::Link {
                     link: link.map_or_else(String::new, |(link, _)| link_text(members, *link)),
                     reason: format!(
-                        "{} runs in between and would overwrite it; let {} run first, link the output to an input of {0} \
-                         as well, or copy it",
-                        name(between),
-                        name(last)
+                        "{} runs in between and would overwrite it: link the output to an input of {0} as well, give {0} \
+                         another place in the order, or copy the output",
+                        name(between)
                     ),
                 });
             }

@@ -5,6 +5,7 @@ use crate::own;
 use crate::plan::{Options, Planned};
 use crate::report::Arena;
 use crate::target::Library;
+use crate::text::thousands;
 use crate::tflm::{room::Turns, tail};
 
 /// What models that share an arena need, with one kernel library.
@@ -84,6 +85,38 @@ pub(super) fn totals(
         all.push(total);
     }
     Ok(all)
+}
+
+/// The order of preparation in which a 32-bit device with TFLM needs a smaller arena than in the one given, if there is one.
+///
+/// A model is prepared above its own tail and those of all before it. So what needs the most room goes first: of two
+/// neighbours, the one with more room then has fewer tails below it, and the other one not more than that one had before.
+pub(super) fn better_order(
+    files: &[Member<'_>],
+    planned: &[Planned],
+    options: &Options,
+) -> Result<Option<String>, Error> {
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    let room = |&model: &usize| planned.get(model).map(|p| p.report.arena_32.planning_bytes);
+    order.sort_by_key(|model| std::cmp::Reverse(room(model)));
+    let arena = |order: &[usize]| {
+        let files: Vec<_> = order.iter().filter_map(|&m| files.get(m).copied()).collect();
+        let planned: Vec<_> = order.iter().filter_map(|&m| planned.get(m).cloned()).collect();
+        let found = totals(&files, &planned, options)?;
+        Ok(found.first().map_or(0, |t| t.arena_32.arena_bytes))
+    };
+    let given: Vec<usize> = (0..files.len()).collect();
+    let (now, then) = (arena(&given)?, arena(&order)?);
+    let names: Vec<_> = order.iter().filter_map(|&m| files.get(m)).map(|f| f.name).collect();
+    Ok((then < now).then(|| {
+        format!(
+            "prepared in the order {}, they need an arena of {} bytes instead of {} on a 32-bit device; the order in which \
+             models run may be another one",
+            names.join(", "),
+            thousands(then),
+            thousands(now)
+        )
+    }))
 }
 
 /// The head with the `k`-th library of the target, with and without the plan.
