@@ -114,17 +114,20 @@ impl Shared {
 
 /// Plans models that take turns on one arena. The order is that in which they are prepared, and run where they are linked.
 ///
-/// `options` count for each of the models. Files that were planned before are planned again, as by
+/// `options` count for each of the models, a time limit for each of the plans that are tried; offsets cannot be given. Files that were planned before are planned again, as by
 /// [`plan::plan`](crate::plan::plan).
 ///
 /// # Errors
 /// A model cannot be read or planned, a link makes no sense, or no place was found for what is linked.
-pub fn plan(
-    members: &[Member<'_>],
-    links: &[Link],
-    options: &Options,
-) -> Result<Shared, Error> {
+pub fn plan(members: &[Member<'_>], links: &[Link], options: &Options) -> Result<Shared, Error> {
     let graphs = graphs(members)?;
+    if !options.fixed.is_empty() {
+        return Err(Error::Group {
+            reason:
+                "offsets are given for tensors of one model; several are planned, and links decide"
+                    .into(),
+        });
+    }
     let linked = Linked::resolve(members, &graphs, links, options)?;
     let mut options = options.clone();
     options.group = Some(Group {
@@ -146,7 +149,7 @@ pub fn plan(
         let place = linked.place_of(link)?;
         Some(Placed {
             link,
-            text: link_text(members, link),
+            text: link.text(members),
             offset: *found.offsets.get(place)?,
             bytes: linked.places.get(place)?.bytes,
         })
@@ -178,23 +181,25 @@ fn graphs<'a>(members: &[Member<'a>]) -> Result<Vec<Graph<'a>>, Error> {
     members.iter().map(read).collect()
 }
 
-/// `detector:0=classifier:0`.
-fn link_text(members: &[Member<'_>], link: Link) -> String {
-    let port = |port: Port| {
-        let name = members.get(port.model).map(|m| m.name);
-        match name {
-            Some(name) => format!("{name}:{}", port.index),
-            None => format!("{}:{}", port.model, port.index),
-        }
-    };
-    format!("{}={}", port(link.from), port(link.to))
+impl Link {
+    /// The link in words: `detector:0=classifier:0`.
+    pub fn text(&self, members: &[Member<'_>]) -> String {
+        let port = |port: Port| {
+            let name = members.get(port.model).map(|m| m.name);
+            match name {
+                Some(name) => format!("{name}:{}", port.index),
+                None => format!("{}:{}", port.model, port.index),
+            }
+        };
+        format!("{}={}", port(self.from), port(self.to))
+    }
 }
 
 /// The group as it is noted in each file: `share=a,b link=a:0=b:0`.
 fn note(members: &[Member<'_>], links: &[Link]) -> String {
     let names: Vec<_> = members.iter().map(|m| m.name).collect();
     let mut words = vec![format!("share={}", names.join(","))];
-    words.extend((links.iter()).map(|&link| format!("link={}", link_text(members, link))));
+    words.extend((links.iter()).map(|&link| format!("link={}", link.text(members))));
     // Words are separated by blanks in the file.
     let whole = |word: &String| word.split_whitespace().collect::<Vec<_>>().join("_");
     words.iter().map(whole).collect::<Vec<_>>().join(" ")

@@ -5,9 +5,9 @@
     reason = "a test may fail and talk"
 )]
 
-mod common;
 #[path = "common/build.rs"]
 mod build;
+mod common;
 #[path = "common/split.rs"]
 mod split;
 
@@ -102,7 +102,8 @@ fn shared(files: &[(&str, &[u8])], links: &[Link], options: &Options) -> Shared 
     let shared = share::plan(&members(files), links, options).unwrap();
     // Again by another route: the plans as they are in the files.
     for (link, placed) in links.iter().zip(&shared.links) {
-        let at = |model: usize, tensor: TensorId| offsets(&shared.models[model].file)[tensor.index()];
+        let at =
+            |model: usize, tensor: TensorId| offsets(&shared.models[model].file)[tensor.index()];
         let graph = |model: usize| Graph::read(Model::parse(files[model].1).unwrap()).unwrap();
         let from = graph(link.from.model).subgraphs[0].outputs[link.from.index];
         let to = graph(link.to.model).subgraphs[0].inputs[link.to.index];
@@ -116,16 +117,30 @@ fn shared(files: &[(&str, &[u8])], links: &[Link], options: &Options) -> Shared 
 #[test]
 fn halves_compute_what_the_whole_does() {
     let mut cuts = 0;
-    for name in ["dscnn_int8", "mobilenet_v2_int8", "resnet_int8", "unet_int8", "autoencoder_int16x8"] {
+    for name in [
+        "dscnn_int8",
+        "mobilenet_v2_int8",
+        "resnet_int8",
+        "unet_int8",
+        "autoencoder_int16x8",
+    ] {
         let whole = common::model(name);
-        let count = Graph::read(Model::parse(&whole).unwrap()).unwrap().operators().count();
+        let count = Graph::read(Model::parse(&whole).unwrap())
+            .unwrap()
+            .operators()
+            .count();
         let own = options(Target::Arenaplan);
         let planned = plan(&whole, &own).unwrap();
         let bytes = planned.report.arena_32.arena_bytes as usize;
         let expected = run_in_turns(&[&planned.file], &[], bytes);
-        assert!(expected.windows(2).any(|w| w[0] != w[1]), "{name}: outputs do not vary");
+        assert!(
+            expected.windows(2).any(|w| w[0] != w[1]),
+            "{name}: outputs do not vary"
+        );
         for cut in 1..count {
-            let Some([first, second]) = split(&whole, cut) else { continue };
+            let Some([first, second]) = split(&whole, cut) else {
+                continue;
+            };
             let files = [("first", &first[..]), ("second", &second[..])];
             let links = share::cascade(&members(&files), &[], &own).unwrap();
             assert_eq!(links, [link((0, 0), (1, 0))]);
@@ -161,9 +176,14 @@ fn every_target_puts_what_is_linked_in_one_place() {
             for (a, b) in shared.models.iter().zip(&again.models) {
                 assert_eq!(a.file, b.file, "{name} {target}");
             }
-            let note = arenaplan_schema::patch::inspect_provenance(planned[1].1).unwrap().unwrap();
+            let note = arenaplan_schema::patch::inspect_provenance(planned[1].1)
+                .unwrap()
+                .unwrap();
             let options = note.stamp.options;
-            assert!(options.ends_with("share=first,second link=first:0=second:0"), "{options}");
+            assert!(
+                options.ends_with("share=first,second link=first:0=second:0"),
+                "{options}"
+            );
         }
     }
 }
@@ -184,11 +204,15 @@ fn chain(codes: &[Code], elements: i32) -> Vec<u8> {
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
     let words = bytes.chunks_exact(4);
-    words.map(|w| f32::from_le_bytes(w.try_into().unwrap())).collect()
+    words
+        .map(|w| f32::from_le_bytes(w.try_into().unwrap()))
+        .collect()
 }
 
 fn error(files: &[(&str, &[u8])], links: &[Link], options: &Options) -> String {
-    share::plan(&members(files), links, options).unwrap_err().to_string()
+    share::plan(&members(files), links, options)
+        .unwrap_err()
+        .to_string()
 }
 
 /// An output that two models read stays where it is while the first of them runs, which would otherwise compute in place.
@@ -218,7 +242,14 @@ fn an_output_for_two_models_survives_the_first() {
     assert_eq!(found.models[1].report.head_bytes, 64);
     assert_eq!(found.unlinked_head_bytes, 32);
     assert_eq!(found.link_cost_bytes(), 32);
-    assert!(found.warnings.iter().any(|w| w.contains("64 bytes instead of 32")), "{:?}", found.warnings);
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|w| w.contains("64 bytes instead of 32")),
+        "{:?}",
+        found.warnings
+    );
 
     // The check knows: planned alone, the first model overwrites it.
     let mut wrong = planned.clone();
@@ -231,9 +262,15 @@ fn an_output_for_two_models_survives_the_first() {
     let names = ["source", "first", "second"];
     let wrong: Vec<_> = names.into_iter().zip(wrong).collect();
     let faults = share::check(&members(&wrong), &links, &own).unwrap();
-    assert!(faults.iter().any(|f| f.starts_with("first: ")), "{faults:?}");
+    assert!(
+        faults.iter().any(|f| f.starts_with("first: ")),
+        "{faults:?}"
+    );
     let right: Vec<_> = names.into_iter().zip(planned).collect();
-    assert_eq!(share::check(&members(&right), &links, &own).unwrap(), [""; 0]);
+    assert_eq!(
+        share::check(&members(&right), &links, &own).unwrap(),
+        [""; 0]
+    );
 
     // Past a model that does not read it, it is not planned.
     let links = [link((0, 0), (2, 0)), link((1, 0), (2, 0))];
@@ -260,18 +297,33 @@ fn an_output_for_two_models_survives_the_first() {
 fn links_that_make_no_sense_are_refused() {
     let (eight, nine) = (chain(&[Code::RELU], 8), chain(&[Code::RELU], 9));
     let coder = common::model("autoencoder_int8");
-    let files = [("a", &eight[..]), ("b", &eight[..]), ("n", &nine[..]), ("c", &coder[..]), ("d", &coder[..])];
+    let files = [
+        ("a", &eight[..]),
+        ("b", &eight[..]),
+        ("n", &nine[..]),
+        ("c", &coder[..]),
+        ("d", &coder[..]),
+    ];
     let refused = |l: Link, expected: &str| {
         let found = error(&files, &[l], &Options::default());
         assert!(found.contains(expected), "{found}");
     };
-    refused(link((0, 1), (1, 0)), "link a:1=b:0: there is no output 1; the model has 1 outputs, from 0 on");
+    refused(
+        link((0, 1), (1, 0)),
+        "link a:1=b:0: there is no output 1; the model has 1 outputs, from 0 on",
+    );
     refused(link((0, 0), (1, 3)), "there is no input 3");
     refused(link((0, 0), (9, 0)), "there are 5 models, from 0 on");
     refused(link((1, 0), (0, 0)), "a link leads to a later model");
     refused(link((0, 0), (0, 0)), "a link leads to a later model");
-    refused(link((0, 0), (2, 0)), "the output has 32 bytes, shape [8], the input 36, shape [9]");
-    refused(link((0, 0), (3, 0)), "the output is FLOAT32, the input INT8");
+    refused(
+        link((0, 0), (2, 0)),
+        "the output has 32 bytes, shape [8], the input 36, shape [9]",
+    );
+    refused(
+        link((0, 0), (3, 0)),
+        "the output is FLOAT32, the input INT8",
+    );
     // The same bytes would be other numbers.
     let graph = Graph::read(Model::parse(&coder).unwrap()).unwrap();
     let main = &graph.subgraphs[0];
@@ -294,7 +346,10 @@ fn links_that_make_no_sense_are_refused() {
         ..Options::default()
     };
     let found = error(&files[..2], &[link((0, 0), (1, 0))], &online);
-    assert!(found.contains("tensor 1 \"t1\" is left to the device's planner"), "{found}");
+    assert!(
+        found.contains("tensor 1 \"t1\" is left to the device's planner"),
+        "{found}"
+    );
     // Two inputs of one model in the same bytes.
     let mut two = Plain::default();
     let (a, b, sum) = (two.tensor(8), two.tensor(8), two.tensor(8));
@@ -302,8 +357,15 @@ fn links_that_make_no_sense_are_refused() {
     (two.inputs, two.outputs) = (vec![a, b], vec![sum]);
     let two = two.finish();
     let files = [("a", &eight[..]), ("two", &two[..])];
-    let found = error(&files, &[link((0, 0), (1, 0)), link((0, 0), (1, 1))], &Options::default());
-    assert!(found.contains("link a:0=two:1: two tensors of one model"), "{found}");
+    let found = error(
+        &files,
+        &[link((0, 0), (1, 0)), link((0, 0), (1, 1))],
+        &Options::default(),
+    );
+    assert!(
+        found.contains("link a:0=two:1: two tensors of one model"),
+        "{found}"
+    );
     // Which of the two is meant?
     let found = share::cascade(&members(&files), &[], &Options::default()).unwrap_err();
     assert_eq!(
@@ -311,7 +373,10 @@ fn links_that_make_no_sense_are_refused() {
         "2 links from a to two are possible; say which one is meant\n  a:0=two:0\n  a:0=two:1"
     );
     let said = [link((0, 0), (1, 1))];
-    assert_eq!(share::cascade(&members(&files), &said, &Options::default()).unwrap(), said);
+    assert_eq!(
+        share::cascade(&members(&files), &said, &Options::default()).unwrap(),
+        said
+    );
     let found = error(&[("a", b"no model at all")], &[], &Options::default());
     assert!(found.starts_with("a: "), "{found}");
     assert!(share::plan(&[], &[], &Options::default()).is_err());
@@ -394,15 +459,26 @@ fn models_with_state_in_the_head_are_refused() {
     let alone = plan(&state, &Options::default()).unwrap().file;
     let files = [("other", &other[..]), ("state", &alone[..])];
     let faults = share::check(&members(&files), &[], &Options::default()).unwrap();
-    assert!(faults.iter().any(|f| f.starts_with("state: ") && f.contains("holds state")), "{faults:?}");
+    assert!(
+        faults
+            .iter()
+            .any(|f| f.starts_with("state: ") && f.contains("holds state")),
+        "{faults:?}"
+    );
 }
 
 /// Tensors stay where they are told to, alone and as a part of what is merged, and the plan around them is right.
 #[test]
 fn fixed_offsets_are_kept() {
     let names = [
-        "inception_int8", "split_pack_float32", "tcn_int8", "streaming_int8", "diamond_b_int8", "lstm_int8",
-        "if_in_while_float32", "reductions_int8",
+        "inception_int8",
+        "split_pack_float32",
+        "tcn_int8",
+        "streaming_int8",
+        "diamond_b_int8",
+        "lstm_int8",
+        "if_in_while_float32",
+        "reductions_int8",
     ];
     let mut random = common::Random::new(3);
     let mut merged = 0;
@@ -421,12 +497,26 @@ fn fixed_offsets_are_kept() {
                 ..Options::default()
             };
             let found = plan(&original, &options).unwrap();
-            assert_eq!(offsets(&found.file)[tensor.index()] as u64, offset, "{name} {tensor:?}");
+            assert_eq!(
+                offsets(&found.file)[tensor.index()] as u64,
+                offset,
+                "{name} {tensor:?}"
+            );
             let written = Graph::read(Model::parse(&found.file).unwrap()).unwrap();
             let verdict = common::judged(&written, arenaplan::stored::StoredPlan::read(&written));
-            assert!(verdict.is_right(), "{name} {tensor:?} at {offset}: {:?}", verdict.faults);
+            assert!(
+                verdict.is_right(),
+                "{name} {tensor:?} at {offset}: {:?}",
+                verdict.faults
+            );
             assert!(found.report.head_bytes >= offset + graph.tensor(tensor).bytes);
-            merged += usize::from(found.report.taken.iter().any(|t| t.input == tensor || t.output == tensor));
+            merged += usize::from(
+                found
+                    .report
+                    .taken
+                    .iter()
+                    .any(|t| t.input == tensor || t.output == tensor),
+            );
         }
         // Where a plan would have it anyway, it costs nothing.
         let tensor = planned[random.below(planned.len())];
@@ -434,7 +524,11 @@ fn fixed_offsets_are_kept() {
             fixed: vec![(tensor, offsets(&free.file)[tensor.index()] as u64)],
             ..Options::default()
         };
-        assert_eq!(plan(&original, &options).unwrap().report.head_bytes, free.report.head_bytes, "{name}");
+        assert_eq!(
+            plan(&original, &options).unwrap().report.head_bytes,
+            free.report.head_bytes,
+            "{name}"
+        );
     }
     assert!(merged > 0);
 }
@@ -448,15 +542,28 @@ fn offsets_that_cannot_be_are_refused() {
             align,
             ..Options::default()
         };
-        plan(&file, &options).map(|p| offsets(&p.file)).map_err(|e| e.to_string())
+        plan(&file, &options)
+            .map(|p| offsets(&p.file))
+            .map_err(|e| e.to_string())
     };
-    assert_eq!(fixed(&[(0, 64), (1, 0)], 16).map(|o| o[..2].to_vec()), Ok(vec![64, 0]));
+    assert_eq!(
+        fixed(&[(0, 64), (1, 0)], 16).map(|o| o[..2].to_vec()),
+        Ok(vec![64, 0])
+    );
     let refused = |list: &[(u32, u64)], align, expected: &str| {
         let found = fixed(list, align).unwrap_err();
         assert!(found.contains(expected), "{found}");
     };
-    refused(&[(0, 8)], 16, "tensor 0 \"t0\" cannot be given an offset: 8 is not a multiple of the alignment, 16 bytes");
-    refused(&[(0, 16)], 64, "16 is not a multiple of the alignment, 64 bytes");
+    refused(
+        &[(0, 8)],
+        16,
+        "tensor 0 \"t0\" cannot be given an offset: 8 is not a multiple of the alignment, 16 bytes",
+    );
+    refused(
+        &[(0, 16)],
+        64,
+        "16 is not a multiple of the alignment, 64 bytes",
+    );
     refused(&[(0, 1 << 31)], 16, "beyond what offsets can tell");
     refused(&[(0, 0), (0, 32)], 16, "it is given several");
     refused(&[(77, 0)], 16, "77");
@@ -475,7 +582,12 @@ fn offsets_that_cannot_be_are_refused() {
         ..Options::default()
     };
     let kept = offsets(&plan(&file, &grouped).unwrap().file);
-    assert!(kept[1..].iter().all(|&o| o >= kept[0] + 32 || o + 32 <= kept[0]), "{kept:?}");
+    assert!(
+        kept[1..]
+            .iter()
+            .all(|&o| o >= kept[0] + 32 || o + 32 <= kept[0]),
+        "{kept:?}"
+    );
 }
 
 /// Head and tails of the runtime by hand; and, for TFLM, those of one model are those of a group of one.
@@ -483,16 +595,26 @@ fn offsets_that_cannot_be_are_refused() {
 fn totals() {
     let names = ["streaming_int8", "dscnn_int8", "lstm_int8"];
     let models: Vec<_> = names.iter().map(|name| common::model(name)).collect();
-    let files: Vec<_> = names.into_iter().zip(models.iter().map(|m| &m[..])).collect();
+    let files: Vec<_> = names
+        .into_iter()
+        .zip(models.iter().map(|m| &m[..]))
+        .collect();
     let own = share::plan(&members(&files), &[], &options(Target::Arenaplan)).unwrap();
     let reports = || own.models.iter().map(|m| &m.report);
     let head = reports().map(|r| r.head_bytes).max().unwrap();
     let tails: u64 = reports().map(|r| r.arena_32.tail_bytes).sum();
-    assert_eq!(own.total().arena_32.arena_bytes, head.next_multiple_of(16) + tails);
+    assert_eq!(
+        own.total().arena_32.arena_bytes,
+        head.next_multiple_of(16) + tails
+    );
     assert_eq!(own.total().arena_32, own.total().arena_64);
 
     for sample in common::models() {
-        let Ok(found) = share::plan(&members(&[("only", &sample.bytes)]), &[], &Options::default()) else {
+        let Ok(found) = share::plan(
+            &members(&[("only", &sample.bytes)]),
+            &[],
+            &Options::default(),
+        ) else {
             continue;
         };
         let report = &found.models[0].report;
@@ -526,17 +648,23 @@ fn the_order_of_preparation_counts() {
     // The long one's room is above its own tail, or above both.
     let room = alone[0].planning_bytes;
     assert!(room > head, "{room} {head}");
-    let expected = [
-        (room + alone[0].tail_bytes).max(head + tails),
-        room + tails,
-    ];
-    assert!(first.arena_bytes.abs_diff(expected[0]) < 32, "{first:?} {expected:?}");
-    assert!(last.arena_bytes.abs_diff(expected[1]) < 32, "{last:?} {expected:?}");
+    let expected = [(room + alone[0].tail_bytes).max(head + tails), room + tails];
+    assert!(
+        first.arena_bytes.abs_diff(expected[0]) < 32,
+        "{first:?} {expected:?}"
+    );
+    assert!(
+        last.arena_bytes.abs_diff(expected[1]) < 32,
+        "{last:?} {expected:?}"
+    );
     assert!(first.arena_bytes + 64 < last.arena_bytes);
     // Who gives them in the worse order is told.
     let warned = |files: &[(&str, &[u8])]| {
         let found = share::plan(&members(files), &[], &Options::default()).unwrap();
-        let told = found.warnings.iter().find(|w| w.contains("prepared in the order long, large"));
+        let told = found
+            .warnings
+            .iter()
+            .find(|w| w.contains("prepared in the order long, large"));
         told.map(|w| w.contains(&text(first.arena_bytes)) && w.contains(&text(last.arena_bytes)))
     };
     assert_eq!(warned(&[("large", &large), ("long", &long)]), Some(true));

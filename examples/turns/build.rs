@@ -40,7 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let halves = (1..).take(1000).filter_map(|cut| split::split(&whole, cut));
     // The middle one of all cuts.
     let halves: Vec<_> = halves.collect();
-    let halves = halves.get(halves.len() / 2).ok_or("no place to cut the model")?;
+    let halves = halves
+        .get(halves.len() / 2)
+        .ok_or("no place to cut the model")?;
     let names = ["front".to_owned(), "back".to_owned()];
     let members = self::members(&names, halves);
     let links: Vec<Link> = share::cascade(&members, &[], &options)?;

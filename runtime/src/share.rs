@@ -39,7 +39,9 @@ pub fn share<const N: usize>(
     let mut needed = 0usize;
     let mut rest = arena;
     let parts = tails.map(|bytes| {
-        let rounded = bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
+        let rounded = bytes
+            .checked_next_multiple_of(ALIGNMENT)
+            .unwrap_or(usize::MAX);
         needed = needed.saturating_add(rounded);
         // From the end down; what is left always ends at a multiple of 16.
         let end = rest.len() / ALIGNMENT * ALIGNMENT;

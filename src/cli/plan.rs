@@ -9,10 +9,10 @@ use super::args::{
     Bits, Choice, DeviceArgs, Format, FreedomArgs, LayoutArgs, PlanArgs, SearchArgs,
 };
 use super::json::{self, Failure, ModelFigures};
-use super::share::SharedFigures;
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
 use super::plan_text::{several, single};
+use super::share::SharedFigures;
 use super::text::thousands;
 use super::{Status, complain, each, share};
 use crate::error::Error;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
-use super::args::{Bits, Format, PlanArgs, ShareArgs};
+use super::args::{Bits, Format, PlanArgs, ShareArgs, VerifyArgs};
 use super::json::{self, Failure, TOOL_VERSION};
 use super::models::{Found, Source};
 use super::output::{self, Destination};
-use super::plan::{Item, Row, about_scratch, item, planning};
+use super::plan::{Item, Row, about_scratch, for_file, item, planning};
 use super::plan_text::several;
 use super::text::{shown, thousands};
 use super::{Status, complain};
@@ -83,9 +83,66 @@ fn arena(bits: Bits, total: &Totals) -> Arena {
     }
 }
 
+/// What was found about planned models that are to share an arena: the last object of `verify`'s array.
+#[derive(Debug, Serialize)]
+pub(super) struct SharedFinding {
+    arenaplan: &'static str,
+    shared: Vec<String>,
+    links: Vec<String>,
+    pub(super) faults: Vec<String>,
+}
+
+impl SharedFinding {
+    pub(super) fn of(args: &VerifyArgs, found: &Found, options: &Options) -> anyhow::Result<Self> {
+        let files = read_all(found)?;
+        let names = names(&found.sources);
+        let members: Vec<Member<'_>> = (names.iter().zip(&files))
+            .map(|(name, bytes)| Member { name, bytes })
+            .collect();
+        let all = files
+            .iter()
+            .map(|bytes| for_file(options, &args.device, bytes));
+        let all: Vec<Options> = all.collect();
+        let options = all.first().context("no model")?;
+        if all.iter().any(|o| o.target != options.target) {
+            bail!(
+                "the models are planned for several targets; models that share an arena run on one"
+            );
+        }
+        let links = links(&args.share, &members, options)?;
+        Ok(Self {
+            arenaplan: TOOL_VERSION,
+            faults: share::check(&members, &links, options)?,
+            links: links.iter().map(|link| link.text(&members)).collect(),
+            shared: names,
+        })
+    }
+
+    pub(super) fn words(&self) -> String {
+        let names: Vec<_> = self.shared.iter().map(|n| shown(n)).collect();
+        let verdict = match self.faults.is_empty() {
+            true => "can take turns on one arena",
+            false => "can NOT take turns on one arena",
+        };
+        let mut text = format!("{} {verdict}\n", names.join(", "));
+        for link in &self.links {
+            text.push_str(&format!("  link {}\n", shown(link)));
+        }
+        for fault in &self.faults {
+            text.push_str(&format!("  wrong: {fault}\n"));
+        }
+        text
+    }
+}
+
 /// The names of models by which links call them: files without folder and ending.
 pub(super) fn names(sources: &[Source]) -> Vec<String> {
-    let stem = |source: &Source| source.relative.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let stem = |source: &Source| {
+        source
+            .relative
+            .file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+    };
     let all = sources.iter().map(|s| stem(s).unwrap_or_default());
     all.collect()
 }
@@ -99,7 +156,9 @@ pub(super) fn links(
     let parse = |text: &String| {
         let ends = text.split_once('=');
         let ends = ends.with_context(|| {
-            format!("--link {text}: give it as MODEL:OUTPUT=MODEL:INPUT, like detector:0=classifier:0")
+            format!(
+                "--link {text}: give it as MODEL:OUTPUT=MODEL:INPUT, like detector:0=classifier:0"
+            )
         })?;
         let port = |end| port(end, members).with_context(|| format!("--link {text}"));
         anyhow::Ok(Link {
@@ -121,14 +180,23 @@ fn port(text: &str, members: &[Member<'_>]) -> anyhow::Result<Port> {
     let (name, index) = text.rsplit_once(':').unwrap_or((text, "0"));
     let index = index.parse();
     let index = index.with_context(|| format!("{text:?} has no number behind the colon"))?;
-    let named: Vec<usize> = (0..members.len()).filter(|&m| members[m].name == name).collect();
+    let named: Vec<usize> = (0..members.len())
+        .filter(|&m| members[m].name == name)
+        .collect();
     let model = match named[..] {
         [only] => only,
-        [_, _, ..] => bail!("several models are called {name}; give the place in the list, from 0 on"),
+        [_, _, ..] => {
+            bail!("several models are called {name}; give the place in the list, from 0 on")
+        }
         [] => {
-            let place = name.parse().ok().filter(|&place: &usize| place < members.len());
+            let place = name
+                .parse()
+                .ok()
+                .filter(|&place: &usize| place < members.len());
             let known: Vec<_> = members.iter().map(|m| shown(m.name)).collect();
-            place.with_context(|| format!("no model is called {name}; there are {}", known.join(", ")))?
+            place.with_context(|| {
+                format!("no model is called {name}; there are {}", known.join(", "))
+            })?
         }
     };
     Ok(Port { model, index })
@@ -151,7 +219,11 @@ pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
         true => None,
         false => {
             let otherwise = "; --dry-run only reports";
-            Some(output::destinations(&args.output, &found.sources, otherwise)?)
+            Some(output::destinations(
+                &args.output,
+                &found.sources,
+                otherwise,
+            )?)
         }
     };
     let options = Options {
@@ -249,7 +321,10 @@ fn together(
 fn largest(shared: &Shared, target: Target, bits: Bits) -> (u64, String) {
     let needed = |total: &Totals| arena(bits, total).arena_bytes;
     let known = shared.totals.iter().filter(|_| target != Target::Tflm);
-    match known.max_by_key(|t| needed(t)).filter(|_| shared.totals.len() > 1) {
+    match known
+        .max_by_key(|t| needed(t))
+        .filter(|_| shared.totals.len() > 1)
+    {
         Some(total) => (needed(total), format!(" with {} kernels", total.library)),
         None => (needed(&shared.total()), String::new()),
     }
@@ -264,7 +339,10 @@ fn figures(shared: &Shared, names: &[String], args: &PlanArgs, over_limit: bool)
         arenaplan: TOOL_VERSION,
         shared: names.to_vec(),
         links: shared.links.iter().map(LinkFigures::new).collect(),
-        target: shared.models.first().map_or_else(String::new, |m| m.report.target.clone()),
+        target: shared
+            .models
+            .first()
+            .map_or_else(String::new, |m| m.report.target.clone()),
         greedy_head_bytes: total.greedy_head_bytes,
         head_bytes: total.head_bytes,
         unlinked_head_bytes: shared.unlinked_head_bytes,
@@ -310,7 +388,11 @@ fn words(shared: &Shared, figures: &SharedFigures, bits: Bits) -> String {
         .filter(|(_, head)| *head == figures.head_bytes)
         .map(|(name, _)| shown(name))
         .collect();
-    line("head", figures.head_bytes, &format!("the largest, of {}", owners.join(" and ")));
+    line(
+        "head",
+        figures.head_bytes,
+        &format!("the largest, of {}", owners.join(" and ")),
+    );
     let note = match figures.tail_is_estimate {
         true => format!("the sum, estimate for {}-bit devices", bits.number()),
         false => "the sum, exact on devices of any width".into(),

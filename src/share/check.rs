@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Error, Link, Member, graphs, link_text};
+use super::{Error, Link, Member, graphs};
 use crate::aliasing::Level;
 use crate::check::{self, Tag};
 use crate::graph::{Graph, Storage, TensorId};
@@ -34,13 +34,16 @@ pub fn check(
     for &link in links {
         let tensor = |list: Option<&Vec<TensorId>>, index: usize| list?.get(index).copied();
         let subgraph = |model: usize| graphs.get(model).map(|g| &g.subgraphs[0]);
-        let from = tensor(subgraph(link.from.model).map(|s| &s.outputs), link.from.index);
+        let from = tensor(
+            subgraph(link.from.model).map(|s| &s.outputs),
+            link.from.index,
+        );
         let to = tensor(subgraph(link.to.model).map(|s| &s.inputs), link.to.index);
         match (from, to) {
             (Some(from), Some(to)) => ends.push((link, from, to)),
             _ => {
                 return Err(Error::Link {
-                    link: link_text(members, link),
+                    link: link.text(members),
                     reason: "there is no such output or input".into(),
                 });
             }
@@ -50,7 +53,7 @@ pub fn check(
     // What has to survive a model's whole invoke: start and end.
     let mut held: Vec<BTreeSet<(u64, u64)>> = vec![BTreeSet::new(); members.len()];
     for &(link, from, to) in &ends {
-        let text = link_text(members, link);
+        let text = link.text(members);
         let (a, b) = (link.from.model, link.to.model);
         let places = [(a, from), (b, to)].map(|(model, tensor)| models[model].place(tensor));
         match places {
@@ -153,7 +156,10 @@ impl<'g, 'a> Laid<'g, 'a> {
             .iter()
             .map(|&range| {
                 let inputs = &graph.subgraphs[0].inputs;
-                inputs.iter().copied().find(|&t| self.place(t) == Some(range))
+                inputs
+                    .iter()
+                    .copied()
+                    .find(|&t| self.place(t) == Some(range))
             })
             .collect();
         let keep: Vec<TensorId> = keepers.iter().flatten().copied().collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arenaplan_schema::tflite::TensorType;
 
-use super::{Error, Link, Member, Port, graphs, link_text};
+use super::{Error, Link, Member, Port, graphs};
 use crate::graph::{Graph, Storage, Tensor, TensorId};
 use crate::plan::Options;
 use crate::tflm;
@@ -38,7 +38,7 @@ impl Linked {
         options: &Options,
     ) -> Result<Self, Error> {
         let wrong = |link: Link, reason: String| Error::Link {
-            link: link_text(members, link),
+            link: link.text(members),
             reason,
         };
         let mut linked = Linked {
@@ -54,7 +54,7 @@ impl Linked {
                 return Err(wrong(link, reason));
             }
             if let Some(warning) = ends.warning() {
-                let text = link_text(members, link);
+                let text = link.text(members);
                 linked.warnings.push(format!("link {text}: {warning}"));
             }
             linked
@@ -105,7 +105,8 @@ impl Linked {
         tensors.dedup();
         if tensors.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(
-                "two tensors of one model would have to lie in the same bytes; copy one of them".into(),
+                "two tensors of one model would have to lie in the same bytes; copy one of them"
+                    .into(),
             );
         }
         self.of_link.push((link, place));
@@ -131,7 +132,7 @@ impl Linked {
                 let link = links.find(|(link, _)| link.to.model == last);
                 let name = |model: usize| members.get(model).map_or("", |m| m.name);
                 return Err(Error::Link {
-                    link: link.map_or_else(String::new, |(link, _)| link_text(members, *link)),
+                    link: link.map_or_else(String::new, |(link, _)| link.text(members)),
                     reason: format!(
                         "{} runs in between and would overwrite it: link the output to an input of {0} as well, give {0} \
                          another place in the order, or copy the output",
@@ -151,7 +152,8 @@ impl Linked {
     /// The place of a link's tensors, by its position in `places`.
     pub(super) fn place_of(&self, link: Link) -> Option<usize> {
         let mut all = self.of_link.iter();
-        all.find(|(other, _)| *other == link).map(|(_, place)| *place)
+        all.find(|(other, _)| *other == link)
+            .map(|(_, place)| *place)
     }
 }
 
@@ -193,7 +195,10 @@ impl<'g, 'a> Ends<'g, 'a> {
     /// Whether the second model reads from these bytes what the first has written into them.
     fn fit(&self, options: &Options) -> Result<(), String> {
         if self.link.from.model >= self.link.to.model {
-            return Err("a link leads to a later model; give the models in the order in which they run".into());
+            return Err(
+                "a link leads to a later model; give the models in the order in which they run"
+                    .into(),
+            );
         }
         for (graph, tensor) in self.graphs.iter().zip([self.from, self.to]) {
             has_place(graph, tensor, options)?;
@@ -229,7 +234,9 @@ impl<'g, 'a> Ends<'g, 'a> {
     fn warning(&self) -> Option<String> {
         let [from, to] = [self.from, self.to].map(shape);
         (from != to).then(|| {
-            format!("the output has the shape {from:?}, the input {to:?}; the bytes stay in their order")
+            format!(
+                "the output has the shape {from:?}, the input {to:?}; the bytes stay in their order"
+            )
         })
     }
 }
@@ -238,7 +245,10 @@ impl<'g, 'a> Ends<'g, 'a> {
 fn has_place(graph: &Graph<'_>, tensor: &Tensor<'_>, options: &Options) -> Result<(), String> {
     let why = match tensor.storage {
         Storage::Arena => {
-            let named = options.online.iter().filter_map(|n| graph.find_tensor(n).ok());
+            let named = options
+                .online
+                .iter()
+                .filter_map(|n| graph.find_tensor(n).ok());
             let mut left = named.chain(tflm::entries_read_for_variables(graph));
             match left.any(|t| t == tensor.id) {
                 true => "is left to the device's planner",
@@ -276,7 +286,11 @@ struct Quantization {
 impl Quantization {
     /// That of real numbers is nothing, whatever a converter has left there.
     fn of(tensor: &Tensor<'_>) -> Self {
-        let is_real = [TensorType::FLOAT16, TensorType::FLOAT32, TensorType::FLOAT64];
+        let is_real = [
+            TensorType::FLOAT16,
+            TensorType::FLOAT32,
+            TensorType::FLOAT64,
+        ];
         let found = tensor.table.quantization();
         let found = found.filter(|_| !is_real.contains(&tensor.ty));
         let scales: Vec<u32> = found
@@ -308,7 +322,10 @@ impl Quantization {
             ([one], [zero, ..]) => format!("scale {} and zero point {zero}", scale(one)),
             (all, zeros) => {
                 let all: Vec<_> = all.iter().map(scale).collect();
-                format!("scales {all:?} and zero points {zeros:?} along dimension {}", self.dimension)
+                format!(
+                    "scales {all:?} and zero points {zeros:?} along dimension {}",
+                    self.dimension
+                )
             }
         }
     }
@@ -328,7 +345,10 @@ pub fn cascade(
     let mut all = links.to_vec();
     for second in 1..graphs.len() {
         let first = second - 1;
-        if links.iter().any(|l| l.from.model == first && l.to.model == second) {
+        if links
+            .iter()
+            .any(|l| l.from.model == first && l.to.model == second)
+        {
             continue;
         }
         let (mut fitting, mut others) = (Vec::new(), Vec::new());
@@ -336,8 +356,14 @@ pub fn cascade(
         for output in 0..graphs[first].subgraphs[0].outputs.len() {
             for input in 0..graphs[second].subgraphs[0].inputs.len() {
                 let link = Link {
-                    from: Port { model: first, index: output },
-                    to: Port { model: second, index: input },
+                    from: Port {
+                        model: first,
+                        index: output,
+                    },
+                    to: Port {
+                        model: second,
+                        index: input,
+                    },
                 };
                 if taken.contains(&link.to) {
                     continue;
@@ -345,7 +371,7 @@ pub fn cascade(
                 let fits = Ends::of(&graphs, link).and_then(|ends| ends.fit(options));
                 match fits {
                     Ok(()) => fitting.push(link),
-                    Err(reason) => others.push(format!("{}: {reason}", link_text(members, link))),
+                    Err(reason) => others.push(format!("{}: {reason}", link.text(members))),
                 }
             }
         }
@@ -358,7 +384,7 @@ pub fn cascade(
                     fits: fitting.len(),
                     candidates: match fitting.is_empty() {
                         true => others,
-                        false => fitting.iter().map(|&l| link_text(members, l)).collect(),
+                        false => fitting.iter().map(|&l| l.text(members)).collect(),
                     },
                 });
             }

@@ -48,11 +48,7 @@ pub(super) struct Search<'s> {
 }
 
 impl<'s> Search<'s> {
-    pub(super) fn new(
-        members: &'s [Member<'s>],
-        linked: &'s Linked,
-        options: &'s Options,
-    ) -> Self {
+    pub(super) fn new(members: &'s [Member<'s>], linked: &'s Linked, options: &'s Options) -> Self {
         Self {
             members,
             linked,
@@ -90,7 +86,11 @@ impl<'s> Search<'s> {
         for model in 0..self.members.len() {
             models.push((*self.planned(model, &offsets)?).clone());
         }
-        let head = models.iter().map(|m| m.report.head_bytes).max().unwrap_or(0);
+        let head = models
+            .iter()
+            .map(|m| m.report.head_bytes)
+            .max()
+            .unwrap_or(0);
         let warning = (head > unlinked_head_bytes).then(|| {
             format!(
                 "the links make the largest head {} bytes instead of {}; no better place was found for what is linked",

@@ -100,14 +100,24 @@ pub(super) fn better_order(
     let room = |&model: &usize| planned.get(model).map(|p| p.report.arena_32.planning_bytes);
     order.sort_by_key(|model| std::cmp::Reverse(room(model)));
     let arena = |order: &[usize]| {
-        let files: Vec<_> = order.iter().filter_map(|&m| files.get(m).copied()).collect();
-        let planned: Vec<_> = order.iter().filter_map(|&m| planned.get(m).cloned()).collect();
+        let files: Vec<_> = order
+            .iter()
+            .filter_map(|&m| files.get(m).copied())
+            .collect();
+        let planned: Vec<_> = order
+            .iter()
+            .filter_map(|&m| planned.get(m).cloned())
+            .collect();
         let found = totals(&files, &planned, options)?;
         Ok(found.first().map_or(0, |t| t.arena_32.arena_bytes))
     };
     let given: Vec<usize> = (0..files.len()).collect();
     let (now, then) = (arena(&given)?, arena(&order)?);
-    let names: Vec<_> = order.iter().filter_map(|&m| files.get(m)).map(|f| f.name).collect();
+    let names: Vec<_> = order
+        .iter()
+        .filter_map(|&m| files.get(m))
+        .map(|f| f.name)
+        .collect();
     Ok((then < now).then(|| {
         format!(
             "prepared in the order {}, they need an arena of {} bytes instead of {} on a 32-bit device; the order in which \

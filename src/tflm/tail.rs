@@ -135,12 +135,7 @@ impl Walk {
 
     /// With `used` bytes of the tail taken by models that share the allocator and were prepared before: all figures count
     /// from the arena's end, and the allocator is there already.
-    pub(super) fn following(
-        used: u64,
-        graph: &Graph<'_>,
-        scratch: &Scratch,
-        width: Width,
-    ) -> Self {
+    pub(super) fn following(used: u64, graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Self {
         let library = scratch.library();
         let mut tail = Tail(used);
         let mut section = Sections(used);

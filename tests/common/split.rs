@@ -64,7 +64,10 @@ pub fn split(model: &[u8], operator: usize) -> Option<[Vec<u8>; 2]> {
         used.extend([cut, input].iter().filter(|_| range.start == 0));
         for unused in (0..tensors.len()).filter(|&t| !used.contains(&(t as i32))) {
             let table = tensors.get(unused)._tab;
-            let data = root.buffers()?.get(tensors.get(unused).buffer() as usize).data();
+            let data = root
+                .buffers()?
+                .get(tensors.get(unused).buffer() as usize)
+                .data();
             if let Some(shape) = field(table, Tensor::VT_SHAPE) {
                 let shape = target(&bytes, shape);
                 let dimensions = u32::from_le_bytes(bytes[shape..shape + 4].try_into().ok()?);
