@@ -50,7 +50,7 @@ fn models_that_take_turns() {
     insta::assert_snapshot!("share", run(&["--out-dir", "out", "--target", "arenaplan"]));
     insta::assert_snapshot!(
         "share_over_limit",
-        run(&["--in-place", "--target", "arenaplan", "--arena-limit", "4K"])
+        run(&["--in-place", "--target", "arenaplan", "--arena-limit", "3K"])
     );
     let report = json(
         folder.path(),

@@ -1,7 +1,5 @@
 //! `arenaplan plan --share`, `--cascade`, `--link`, and the same of `verify`: models that take turns on one arena.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
@@ -425,17 +423,15 @@ fn words(shared: &Shared, figures: &SharedFigures, bits: Bits) -> String {
             ),
         });
     }
-    let order: BTreeSet<_> = figures.shared.iter().collect();
-    if order.len() > 1 {
-        let names: Vec<_> = figures.shared.iter().map(|n| shown(n)).collect();
-        let then = match figures.links.is_empty() {
-            true => "",
-            false => "; linked models run in this order, with no other in between",
-        };
-        text.push_str(&format!(
-            "  prepare all of them, in this order, before the first runs: {}{then}\n",
-            names.join(", ")
-        ));
-    }
+    let names: Vec<_> = figures.shared.iter().map(|n| shown(n)).collect();
+    let names = names.join(", ");
+    text.push_str(&match (figures.links.is_empty(), figures.tail_is_estimate) {
+        (true, false) => "  prepare all of them before the first runs\n".to_owned(),
+        (true, true) => format!("  prepare all of them in this order, before the first runs: {names}\n"),
+        (false, _) => format!(
+            "  prepare all of them in this order, before the first runs: {names}; linked models run in this order, with no \
+             other in between\n"
+        ),
+    });
     text
 }
