@@ -10,6 +10,8 @@
 //! - 36,848  in common
 //! ```
 
+pub(crate) mod words;
+
 use crate::aliasing::{Level, Promises, Sharing, Taken, taken};
 use crate::contract::Overlap;
 use crate::error::Error;
@@ -217,6 +219,16 @@ pub fn explain(bytes: &[u8], options: &Options) -> Result<Option<Explanation>, E
         hints: hints(bytes, options, head_bytes, last)?,
         remark: last.report.explanation(),
     }))
+}
+
+/// What stands in the way of a smaller head for the file `bytes`, with its own order of operators and with as much shared as
+/// `options` allow. Whether something is proved is not looked at.
+///
+/// # Errors
+/// A file that cannot be read, or a scratch file that does not fit it.
+pub fn limit_of(bytes: &[u8], options: &Options) -> Result<Limit, Error> {
+    let graph = Graph::read(Model::parse(bytes)?)?;
+    limit(&graph, options, &Promises::allowed(&graph, options))
 }
 
 fn judged(graph: &Graph<'_>, options: &Options) -> Result<Verdict, Error> {

@@ -20,7 +20,9 @@
 //! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
 
 pub mod aliasing;
+pub mod build;
 pub mod check;
+pub mod codegen;
 pub mod compare;
 pub mod contract;
 pub mod error;

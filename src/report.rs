@@ -16,6 +16,9 @@ use crate::target::Library;
 use crate::text::{shortened, thousands};
 use crate::tflm::{self, Simulation, room, tail};
 
+/// How the warning begins that the runtime lacks a kernel.
+pub(crate) const NO_KERNEL: &str = "arenaplan's runtime has no kernel for";
+
 /// What became of a request to plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -331,8 +334,7 @@ impl Report {
         let names: Vec<_> = names.iter().map(|name| shortened(name, 60)).collect();
         if !names.is_empty() && own {
             self.warnings.push(format!(
-                "arenaplan's runtime has no kernel for {}: the application has to register one, whose scratch memory is not \
-                 counted",
+                "{NO_KERNEL} {}: the application has to register one, whose scratch memory is not counted",
                 names.join(", ")
             ));
         } else if !names.is_empty() {

@@ -25,6 +25,24 @@ pub(crate) fn shortened(name: &str, width: usize) -> String {
     first.iter().chain(['…'].iter()).chain(last).collect()
 }
 
+/// A name with its control characters escaped, those that turn the direction of writing included.
+pub(crate) fn shown(name: &str) -> String {
+    let is_control = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    name.chars()
+        .flat_map(|c| {
+            let plain = (!is_control(c)).then_some(c);
+            let escaped = is_control(c)
+                .then(|| c.escape_default())
+                .into_iter()
+                .flatten();
+            plain.into_iter().chain(escaped)
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +65,12 @@ mod tests {
         for (n, text) in cases {
             assert_eq!(thousands(n), text);
         }
+    }
+
+    #[test]
+    fn names_are_made_harmless() {
+        assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(shown("grün.tflite"), "grün.tflite");
     }
 }

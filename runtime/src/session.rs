@@ -341,6 +341,18 @@ impl<'m, 'a> Interpreter<'m, 'a> {
         self.session.input_shaped(self.head, index, shape)
     }
 
+    /// As [`Session::input_array`].
+    ///
+    /// # Errors
+    /// If there is no such input, its elements are no `T`, or it has more or fewer.
+    #[inline]
+    pub fn input_array<T: Value, const LEN: usize>(
+        &mut self,
+        index: usize,
+    ) -> Result<&mut [T; LEN], Error> {
+        self.session.input_array(self.head, index)
+    }
+
     /// As [`Session::set_input`].
     ///
     /// # Errors
@@ -353,19 +365,27 @@ impl<'m, 'a> Interpreter<'m, 'a> {
     ///
     /// # Errors
     /// As those of [`Session::output`].
-    pub fn output<T: Value>(&mut self, index: usize) -> Result<&[T], Error> {
+    pub fn output<T: Value>(&self, index: usize) -> Result<&[T], Error> {
         self.session.output(self.head, index)
+    }
+
+    /// As [`Session::output_array`].
+    ///
+    /// # Errors
+    /// As those of [`Session::output_array`].
+    #[inline]
+    pub fn output_array<T: Value, const LEN: usize>(
+        &self,
+        index: usize,
+    ) -> Result<&[T; LEN], Error> {
+        self.session.output_array(self.head, index)
     }
 
     /// As [`Session::output_shaped`].
     ///
     /// # Errors
     /// As those of [`Session::output_shaped`].
-    pub fn output_shaped<T: Value>(
-        &mut self,
-        index: usize,
-        shape: &[usize],
-    ) -> Result<&[T], Error> {
+    pub fn output_shaped<T: Value>(&self, index: usize, shape: &[usize]) -> Result<&[T], Error> {
         self.session.output_shaped(self.head, index, shape)
     }
 }

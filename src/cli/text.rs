@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-pub(super) use crate::text::{shortened, thousands};
+pub(super) use crate::text::{shortened, shown, thousands};
 
 /// A saving in percent of what there was before.
 pub(super) fn percent(saved: f64) -> String {
@@ -25,24 +25,6 @@ pub(super) fn count(n: usize, what: &str) -> String {
 /// The warning about a plan that is right with some kernels only.
 pub(super) fn only_for(kernels: &str) -> String {
     format!("ONLY for {kernels}: with others the model computes wrong numbers")
-}
-
-/// A name with its control characters escaped, those that turn the direction of writing included.
-pub(super) fn shown(name: &str) -> String {
-    let is_control = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    name.chars()
-        .flat_map(|c| {
-            let plain = (!is_control(c)).then_some(c);
-            let escaped = is_control(c)
-                .then(|| c.escape_default())
-                .into_iter()
-                .flatten();
-            plain.into_iter().chain(escaped)
-        })
-        .collect()
 }
 
 /// A path below `folder`, for people.
@@ -126,12 +108,5 @@ mod tests {
             table(&columns, &rows),
             "name    bytes\na           1\nlonger  1,000\n"
         );
-    }
-
-    #[test]
-    fn names_are_made_harmless() {
-        assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
-        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
-        assert_eq!(shown("grün.tflite"), "grün.tflite");
     }
 }

@@ -100,6 +100,23 @@ impl<'m> Session<'m, '_> {
         self.input(head, index)
     }
 
+    /// As [`input`](Self::input), as an array: how many elements there are is known when the program is compiled.
+    ///
+    /// # Errors
+    /// If there is no such input, its elements are no `T`, or it has more or fewer.
+    #[inline]
+    pub fn input_array<'h, T: Value, const LEN: usize>(
+        &'h mut self,
+        head: &'h mut [u8],
+        index: usize,
+    ) -> Result<&'h mut [T; LEN], Error> {
+        let input = self.input::<T>(head, index)?;
+        let given = input.len();
+        input
+            .try_into()
+            .map_err(|_| Error::ElementCount { needed: LEN, given })
+    }
+
     /// Sets the elements of input `index`.
     ///
     /// # Errors
@@ -126,14 +143,10 @@ impl<'m> Session<'m, '_> {
     /// # Errors
     /// If there is no such output, or its elements are no `T`; [`Error::ConstantAlignment`] if it is a constant that the
     /// file aligns less than Rust does a `T`.
-    pub fn output<'h, T: Value>(
-        &'h mut self,
-        head: &'h mut [u8],
-        index: usize,
-    ) -> Result<&'h [T], Error> {
+    pub fn output<'h, T: Value>(&'h self, head: &'h [u8], index: usize) -> Result<&'h [T], Error> {
         let at = self.locate(head, false, index, T::stands_for)?;
         let owner = match at.memory {
-            Memory::Head => &*head,
+            Memory::Head => head,
             Memory::Tail => &*self.tail,
             Memory::Model => self.model.as_bytes(),
         };
@@ -142,13 +155,30 @@ impl<'m> Session<'m, '_> {
         slice.ok_or(Error::ConstantAlignment { tensor: at.tensor })
     }
 
+    /// As [`output`](Self::output), as an array: how many elements there are is known when the program is compiled.
+    ///
+    /// # Errors
+    /// As those of [`output`](Self::output), and if it has more or fewer elements.
+    #[inline]
+    pub fn output_array<'h, T: Value, const LEN: usize>(
+        &'h self,
+        head: &'h [u8],
+        index: usize,
+    ) -> Result<&'h [T; LEN], Error> {
+        let output = self.output::<T>(head, index)?;
+        output.try_into().map_err(|_| Error::ElementCount {
+            needed: LEN,
+            given: output.len(),
+        })
+    }
+
     /// As [`output`](Self::output), of an output that must have the dimensions `shape`, outermost first.
     ///
     /// # Errors
     /// As those of [`output`](Self::output), and if it has another shape.
     pub fn output_shaped<'h, T: Value>(
-        &'h mut self,
-        head: &'h mut [u8],
+        &'h self,
+        head: &'h [u8],
         index: usize,
         shape: &[usize],
     ) -> Result<&'h [T], Error> {

@@ -9,6 +9,7 @@ use crate::fixed::clamp;
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, View, ViewMut};
 use crate::node::{Node, Tensor};
+use crate::quantization;
 use crate::types::Type;
 
 /// `QUANTIZE` (`quantize.cc`): float32 to int8 and int16, and from one quantization to another: int8 to int8, uint8, int16 and
@@ -41,17 +42,10 @@ fn quantize_pair<'a>(node: &Node<'a>) -> Result<Pair<'a>, Fault> {
     }
 }
 
-/// The nearest integer, half away from zero; 0 of what is not a number.
-#[inline(always)]
-fn round(x: f32) -> i32 {
-    // The float below one half: one half itself would take the one below to 1.
-    (x + 0.499_999_97_f32.copysign(x)) as i32
-}
-
 fn quantize(pair: &Pair<'_>) -> Result<(), Fault> {
     fn to<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
         let (scale, zero_point) = (pair.output.scale()?, pair.output.zero_point());
-        pair.compute(|x: f32| T::saturated(round(x / scale).saturating_add(zero_point)))
+        pair.compute(|x: f32| quantization::quantize::<T>(x, scale, zero_point))
     }
     pair.input.expect(Type::FLOAT32)?;
     match pair.output.element_type() {
@@ -92,8 +86,7 @@ fn requantize(pair: &Pair<'_>) -> Result<(), Fault> {
 fn dequantize(node: &Node<'_>) -> Result<(), Fault> {
     fn from<T: Quantized>(pair: &Pair<'_>) -> Result<(), Fault> {
         let (scale, zero_point) = (pair.input.scale()?, pair.input.zero_point());
-        // TFLM multiplies doubles, which is exact, and rounds then: the same.
-        pair.compute(|x: T| scale * x.into().wrapping_sub(zero_point) as f32)
+        pair.compute(|x: T| quantization::dequantize(x, scale, zero_point))
     }
     let pair = Pair::new(node)?;
     pair.output.expect(Type::FLOAT32)?;

@@ -22,10 +22,11 @@ pub use sigmoid::*;
 
 use crate::contract::Contract;
 use crate::error::Fault;
-use crate::fixed::{Multiplier, clamp};
+use crate::fixed::Multiplier;
 use crate::kernel::{Code, Kernel};
 use crate::memory::Element;
 use crate::node::{Node, Tensor};
+use crate::quantization::Quantized;
 use crate::types::Type;
 
 pub(super) const KERNELS: &[Kernel] = &[
@@ -78,37 +79,6 @@ pub(super) const KERNELS: &[Kernel] = &[
 const fn elementwise(code: Code, run: fn(&Node<'_>) -> Result<(), Fault>) -> Kernel {
     Kernel::builtin(code, run).with_contract(Contract::Elementwise)
 }
-
-/// A quantized number, which 32 bits hold with room for a zero point.
-trait Quantized: Element + Into<i32> {
-    const LEAST: i32;
-    const LARGEST: i32;
-
-    /// The low bits.
-    fn truncated(x: i32) -> Self;
-
-    /// The nearest number that there is.
-    #[inline(always)]
-    fn saturated(x: i32) -> Self {
-        Self::truncated(clamp(x, Self::LEAST, Self::LARGEST))
-    }
-}
-
-macro_rules! quantized {
-    ($($type:ident)*) => {$(
-        impl Quantized for $type {
-            const LEAST: i32 = $type::MIN as i32;
-            const LARGEST: i32 = $type::MAX as i32;
-
-            #[inline(always)]
-            fn truncated(x: i32) -> Self {
-                x as $type
-            }
-        }
-    )*};
-}
-
-quantized!(i8 u8 i16);
 
 /// The only input, the only output.
 struct Pair<'a> {
