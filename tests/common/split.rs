@@ -26,6 +26,9 @@ pub fn split(model: &[u8], operator: usize) -> Option<[Vec<u8>; 2]> {
         lists.flat_map(|list| list.iter()).collect()
     };
     let count = operators.len();
+    if !(1..count).contains(&operator) {
+        return None;
+    }
     let input = subgraph.inputs()?.get(0);
     let mut before = uses(0..operator, true);
     before.push(input);
