@@ -362,6 +362,12 @@ impl<'r, 'a> Sharing<'r, 'a> {
         self.graph.tensor(tensor).bytes
     }
 
+    /// The offset that a tensor has already.
+    fn fixed(&self, tensor: TensorId) -> Option<u64> {
+        let mut fixed = self.rules.fixed.iter();
+        fixed.find(|f| f.0 == tensor).map(|f| f.1)
+    }
+
     fn rounded(&self, tensor: TensorId) -> u64 {
         self.bytes(tensor).next_multiple_of(self.rules.granule)
     }

@@ -94,6 +94,18 @@ pub enum Error {
         /// What comes to lie on it.
         reason: String,
     },
+    /// A tensor cannot have the offset that is asked for.
+    CannotFix {
+        /// The tensor.
+        tensor: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A tensor in the head keeps its value from one invoke to the next, and other models use the head in between.
+    StateInHead {
+        /// The tensor.
+        tensor: String,
+    },
     /// An operator reads a tensor that only itself or a later operator writes.
     ReadBeforeWritten {
         /// The tensor.
@@ -149,6 +161,14 @@ impl fmt::Display for Error {
             Error::CannotKeep { tensor, reason } => write!(
                 f,
                 "{tensor} cannot be kept to the end of an invoke: {reason}"
+            ),
+            Error::CannotFix { tensor, reason } => {
+                write!(f, "{tensor} cannot be given an offset: {reason}")
+            }
+            Error::StateInHead { tensor } => write!(
+                f,
+                "{tensor} keeps its value in the arena's head from one invoke to the next, and models that share the arena \
+                 would overwrite it: give this model an arena of its own"
             ),
             Error::ReadBeforeWritten {
                 tensor,

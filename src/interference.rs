@@ -91,6 +91,8 @@ pub struct Rules<'r> {
     pub promises: &'r Promises,
     /// Whether views of a part of a tensor are merged, and not only those of a whole one.
     pub parts: bool,
+    /// Tensors that have their offset already, in bytes.
+    pub fixed: &'r [(TensorId, u64)],
 }
 
 /// A library that may be on the device instead of the one whose scratch memory is [`Rules::online`].
@@ -124,6 +126,7 @@ impl Rules<'_> {
             others: &[],
             promises: NONE,
             parts: false,
+            fixed: &[],
         }
     }
 }

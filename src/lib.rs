@@ -41,6 +41,7 @@ pub mod reorder;
 pub mod report;
 pub mod scratch;
 pub mod selftest;
+pub mod share;
 pub mod steps;
 pub mod stored;
 pub mod target;

@@ -7,6 +7,7 @@
 //! Several ways to plan are tried; each is judged by the head that TFLM will really use with it. The best one is checked
 //! independently, and written only if it is not above what TFLM needs without any plan.
 
+mod group;
 mod scene;
 mod search;
 
@@ -17,13 +18,14 @@ use std::time::Instant;
 use arenaplan_schema::patch::{self, PatchError};
 use arenaplan_solver::{Limits, Planner};
 
+use self::group::check_fixed;
 use self::scene::Scene;
 use self::search::Candidate;
 use crate::aliasing::{Level, Promises, Taken, special, taken};
 use crate::check;
 use crate::error::Error;
 use crate::execute::{self, ExecuteError};
-use crate::graph::{Graph, OpId, Storage, TensorId};
+use crate::graph::{Graph, OpId, Storage, Tensor, TensorId};
 use crate::interference::{Interference, Rules};
 use crate::model::Model;
 use crate::prepared::{self, Prepared};
@@ -32,6 +34,8 @@ use crate::scratch::Scratch;
 use crate::stored::{Setting, StoredPlan, Verdict, made_for};
 use crate::target::{Library, Target};
 use crate::tflm::{self, Simulation};
+
+pub use self::group::Group;
 
 /// What the user asks of the planner.
 #[derive(Clone, Debug)]
@@ -61,6 +65,11 @@ pub struct Options {
     pub keep: Vec<String>,
     /// Tensors that are left to the device's planner, by name or index.
     pub online: Vec<String>,
+    /// Tensors that must lie at these offsets, in bytes, multiples of the alignment. A plan is then made whatever its head
+    /// is, and what the report says of optimal heads is meant of plans with these offsets.
+    pub fixed: Vec<(TensorId, u64)>,
+    /// The models that take turns with this one on the arena.
+    pub group: Option<Group>,
 }
 
 impl Default for Options {
@@ -77,6 +86,8 @@ impl Default for Options {
             keep_inputs: false,
             keep: Vec::new(),
             online: Vec::new(),
+            fixed: Vec::new(),
+            group: None,
         }
     }
 }
@@ -307,6 +318,14 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let state = state.flat_map(|op| op.outputs.iter().copied());
         let state: Vec<_> = state.filter(|&t| graph.tensor(t).is_planned()).collect();
         keep.extend(&state);
+        if let Some(group) = &options.group {
+            keep.extend(&group.keep);
+            if let [first, ..] = state[..] {
+                return Err(Error::StateInHead {
+                    tensor: graph.tensor(first).label(),
+                });
+            }
+        }
         // What is outside the arena keeps its value anyway.
         keep.retain(|&t| {
             !matches!(
@@ -324,6 +343,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         keep.dedup();
         let mut online: BTreeSet<_> = named(&options.online)?.into_iter().collect();
         online.extend(tflm::entries_read_for_variables(graph));
+        check_fixed(graph, options, &online)?;
         let may_share = |t: TensorId| graph.tensor(t).is_planned() && !online.contains(&t);
         let promises = match options.level() {
             Level::None => Promises::NONE,
@@ -401,6 +421,10 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let ours_head = ours.head();
         if ours.offsets.iter().all(|&o| o == -1) {
             Outcome::NothingToPlan
+        } else if !self.options.fixed.is_empty() {
+            Outcome::Planned {
+                replaced: foreign.exists(),
+            }
         } else if theirs.is_some_and(|t| t < ours_head && none.is_none_or(|n| t <= n)) {
             Outcome::ForeignPlanKept
         } else if none.is_some_and(|n| n < ours_head) {
@@ -422,8 +446,12 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             return false;
         };
         let is_aligned = |&o: &i32| i64::from(o).rem_euclid(self.options.alignment() as i64) == 0;
-        let planned = self.graph.tensors.iter().zip(offsets);
-        let mut planned = planned.filter(|(t, o)| t.is_planned() && **o != -1);
+        let planned = || self.graph.tensors.iter().zip(offsets);
+        let has_state = |(t, &o): (&Tensor<'_>, &i32)| t.storage == Storage::Variable && o != -1;
+        if self.options.group.is_some() && planned().any(has_state) {
+            return false;
+        }
+        let mut planned = planned().filter(|(t, o)| t.is_planned() && **o != -1);
         planned.all(|(_, o)| is_aligned(o))
             && (self.taken_by(foreign).iter()).all(|t| t.kind.level() <= self.options.level())
     }
@@ -654,6 +682,12 @@ fn options_text(options: &Options) -> String {
     }
     if options.scratch.is_some() {
         text.push_str(" scratch=file");
+    }
+    for (tensor, offset) in &options.fixed {
+        text.push_str(&format!(" fixed={}@{offset}", tensor.0));
+    }
+    if let Some(group) = options.group.as_ref().filter(|g| !g.note.is_empty()) {
+        text.push_str(&format!(" {}", group.note));
     }
     text.trim_start().to_owned()
 }

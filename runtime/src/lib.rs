@@ -114,6 +114,7 @@ mod resources;
 mod run;
 pub mod self_test;
 mod session;
+mod share;
 mod types;
 mod walk;
 
@@ -129,4 +130,5 @@ pub use quantization::{Quantized, dequantize, quantize};
 pub use recording::{Purpose, Recording, Usage};
 pub use run::Observer;
 pub use session::{Info, Interpreter, Session, Value, tail_bytes};
+pub use share::share;
 pub use types::Type;

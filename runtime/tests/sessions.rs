@@ -16,7 +16,7 @@ use arenaplan_runtime::schema::patch::{Edit, graft, original_of};
 use arenaplan_runtime::schema::{tflite, verify};
 use arenaplan_runtime::{
     Contract, Error, Fault, Interpreter, Kernel, Node, Purpose, Recording, Session, Type, View,
-    ViewMut, ops, tail_bytes,
+    ViewMut, ops, share, tail_bytes,
 };
 use common::{Memory, Random};
 
@@ -118,6 +118,76 @@ fn sessions_take_turns_on_one_head() {
     take_turns("svdf_int8", "two_inputs_int8");
     // Its resource starts from zero, not from what CALL_ONCE assigns.
     take_turns("kernels/READ_VARIABLE_float32_sums", "two_inputs_int8");
+}
+
+/// Two and three models, with variables and with resources, in an arena of exactly the largest head and all tails.
+#[test]
+fn one_arena_has_room_for_all() {
+    one_arena(["streaming_int8", "dscnn_int8"]);
+    one_arena(["dscnn_int8", "svdf_int8", "call_once_float32"]);
+    one_arena(["lstm_int8", "streaming_int8", "svdf_int8"]);
+}
+
+fn one_arena<const N: usize>(names: [&str; N]) {
+    let models = names.map(load);
+    let expected = models.each_ref().map(|model| alone(model));
+    let tails = models.each_ref().map(|m| tail_bytes(m, ops::ALL).unwrap());
+    // What each needs of the head: the most of running and preparing.
+    let heads = models.each_ref().map(|model| {
+        let (mut head, mut tail) = (Memory::noise(LARGE, 1), Memory::noise(LARGE, 2));
+        let session = Session::new(model, ops::ALL, &mut head, &mut tail).unwrap();
+        session.head_bytes().max(session.room_bytes())
+    });
+    let head_bytes = heads.into_iter().max().unwrap().next_multiple_of(16);
+    let all: usize = tails.iter().sum();
+    let mut arena = Memory::noise(head_bytes + all, 3);
+    let (head, tails_given) = share(&mut arena, tails).unwrap();
+    assert_eq!(head.len(), head_bytes);
+    let mut sessions: Vec<_> = models
+        .iter()
+        .zip(tails_given)
+        .map(|(model, tail)| Session::new(model, ops::ALL, head, tail).unwrap())
+        .collect();
+    for (k, &seed) in SEEDS.iter().enumerate() {
+        for ((session, expected), name) in sessions.iter_mut().zip(&expected).zip(names) {
+            assert!(
+                round(session, head, seed) == expected[k],
+                "{names:?}: {name}, round {k}"
+            );
+        }
+    }
+    drop(sessions);
+    // Another 16 bytes less, and the largest finds no room.
+    let (head, tails_given) = share(&mut arena[..head_bytes + all - 16], tails).unwrap();
+    let mut prepared = models.iter().zip(tails_given);
+    let fails = prepared.any(|(model, tail)| Session::new(model, ops::ALL, head, tail).is_err());
+    assert!(fails, "{names:?}");
+}
+
+#[test]
+fn an_arena_is_split_at_multiples_of_16() {
+    let mut memory = Memory::noise(208, 1);
+    let start = memory.as_ptr().addr();
+    let (head, [first, second]) = share(&mut memory[..200], [20, 48]).unwrap();
+    let place = |part: &[u8]| part.as_ptr().addr() - start;
+    // From the end down: 32 bytes up to 192, 48 below.
+    assert_eq!((place(head), head.len()), (0, 112));
+    assert_eq!(place(second), 112);
+    assert_eq!(place(first), 160);
+    assert!(first.len() >= 20 && second.len() == 48);
+    assert_eq!(
+        share(&mut memory[..32], [20]).map(|(head, _)| head.len()),
+        Ok(0)
+    );
+    for (len, tails, needed) in [
+        (31, [20, 0], 32),
+        (47, [16, 17], 48),
+        (208, [usize::MAX, 1], usize::MAX),
+    ] {
+        let error = share(&mut memory[..len], tails).map(|_| ());
+        assert_eq!(error, Err(Error::ArenaTooSmall { needed, given: len }));
+    }
+    assert_eq!(share(&mut memory, []).map(|(head, _)| head.len()), Ok(208));
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Sharing<'_, '_> {
                 first: spans().map(|s| s.first).min().unwrap_or(0),
                 last: spans().map(|s| s.last).max().unwrap_or(0),
             },
-            fixed: None,
+            fixed: members().find_map(|m| self.fixed(m.tensor)?.checked_sub(m.at)),
         }
     }
 
@@ -176,7 +176,10 @@ impl Sharing<'_, '_> {
         let items = self.items(nodes, buffers);
         let mut alive: Vec<Item> = Vec::new();
         let mut bound = Bound {
-            bytes: buffers.iter().map(|b| b.size).max().unwrap_or(0),
+            bytes: (buffers.iter())
+                .map(|b| b.size + b.fixed.unwrap_or(0))
+                .max()
+                .unwrap_or(0),
             clock: None,
         };
         let mut next = 0;

@@ -98,6 +98,10 @@ impl Merging<'_, '_, '_> {
         if all.len() > MAX_MEMBERS {
             return;
         }
+        let lowest = all.iter().map(|&(_, at)| at).min().unwrap_or(0);
+        if !self.can_start(&all, lowest) {
+            return;
+        }
         self.note(input, output);
         let is_right =
             (0..count).all(|i| (count..all.len()).all(|j| self.fits(all[i], all[j], &all)));
@@ -105,7 +109,6 @@ impl Merging<'_, '_, '_> {
             self.forget(input, output);
             return;
         }
-        let lowest = all.iter().map(|&(_, at)| at).min().unwrap_or(0);
         let mut members: Vec<Member> = all
             .iter()
             .map(|&(tensor, at)| Member {
@@ -119,6 +122,19 @@ impl Merging<'_, '_, '_> {
         }
         self.blocks[from] = None;
         self.blocks[to] = Some(Block { members });
+    }
+
+    /// Whether the tensors that have their offsets already agree on where a block of these tensors starts.
+    fn can_start(&self, all: &[(TensorId, i64)], lowest: i64) -> bool {
+        let fixed = |&(tensor, at): &(TensorId, i64)| {
+            let offset = self.sharing.fixed(tensor)?;
+            Some(offset as i64 - (at - lowest))
+        };
+        let mut starts = all.iter().filter_map(fixed);
+        let align = self.sharing.rules.align.max(1) as i64;
+        starts.next().is_none_or(|first| {
+            first >= 0 && first % align == 0 && starts.all(|other| other == first)
+        })
     }
 
     fn note(&mut self, a: TensorId, b: TensorId) {

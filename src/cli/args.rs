@@ -201,10 +201,40 @@ pub(super) struct FreedomArgs {
     pub(super) online: Vec<String>,
 }
 
+/// Models that take turns on one arena.
+#[derive(Debug, Args)]
+pub(super) struct ShareArgs {
+    /// The models take turns on one arena, in which they are prepared in this order: the head is as large as the
+    /// largest needs it, the tails are added
+    #[arg(long)]
+    pub(super) share: bool,
+    /// Each model reads an output of the one before it, where that lies (implies --share)
+    ///
+    /// The models run in this order, with no other in between, and an input that is linked is not set. Where not exactly one
+    /// output fits one input, --link says which is meant.
+    #[arg(long)]
+    pub(super) cascade: bool,
+    /// An output of a model is an input of a later one, in the same bytes (implies --share); once for each such pair
+    ///
+    /// A model is its file's name without .tflite, or its place in the list, from 0 on; N and M count outputs and inputs, from 0
+    /// on.
+    #[arg(long = "link", value_name = "MODEL:N=MODEL:M")]
+    pub(super) links: Vec<String>,
+}
+
+impl ShareArgs {
+    /// Whether the models share an arena.
+    pub(super) fn is_asked(&self) -> bool {
+        self.share || self.cascade || !self.links.is_empty()
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
     pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) share: ShareArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     /// Plan and report, write nothing
@@ -217,7 +247,7 @@ pub(super) struct PlanArgs {
     pub(super) device: DeviceArgs,
     #[command(flatten)]
     pub(super) search: SearchArgs,
-    /// Fail a model whose arena is larger than this, and do not write it
+    /// Fail a model whose arena is larger than this, and do not write it; models that share one, by what they need together
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) arena_limit: Option<u64>,
     #[command(flatten)]
@@ -259,6 +289,8 @@ pub(super) struct InspectArgs {
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     pub(super) models: ModelArgs,
+    #[command(flatten)]
+    pub(super) share: ShareArgs,
     #[command(flatten)]
     pub(super) device: DeviceArgs,
     /// Run the models as well, with and without their plans, and compare the outputs byte for byte

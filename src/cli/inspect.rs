@@ -460,6 +460,7 @@ fn dot(graph: &Graph<'_>, seen: &Inspection, options: &Options) -> anyhow::Resul
         others: &[],
         promises: &promises,
         parts: true,
+        fixed: &[],
     };
     Ok(Interference::build(graph, &seen.lifetimes, rules)?.to_dot(graph))
 }

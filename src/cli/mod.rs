@@ -16,6 +16,7 @@ mod output;
 mod plan;
 mod plan_text;
 mod run;
+mod share;
 mod solve;
 mod strip;
 mod text;

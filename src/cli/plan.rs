@@ -12,8 +12,9 @@ use super::json::{self, Failure, ModelFigures};
 use super::models::{self, Found, Source};
 use super::output::{self, Destination};
 use super::plan_text::{several, single};
+use super::share::SharedFigures;
 use super::text::thousands;
-use super::{Status, complain, each};
+use super::{Status, complain, each, share};
 use crate::error::Error;
 use crate::plan::{Options, plan};
 use crate::report::Report;
@@ -34,13 +35,18 @@ pub(super) struct Row {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item {
+pub(super) enum Item {
     Figures(Box<ModelFigures>),
     Failure(Failure),
+    /// All models of a group together.
+    Shared(Box<SharedFigures>),
 }
 
 pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
     let found = models::find(&args.models.models, args.output.out_dir.as_deref());
+    if args.share.is_asked() {
+        return share::run(args, &found);
+    }
     let destinations = match args.dry_run {
         true => None,
         false => {
@@ -89,7 +95,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-fn item(result: Result<Row, Failure>, args: &PlanArgs) -> Item {
+pub(super) fn item(result: Result<Row, Failure>, args: &PlanArgs) -> Item {
     match result {
         Ok(row) => {
             let Row {

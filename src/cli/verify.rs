@@ -7,6 +7,7 @@ use super::args::{DeviceArgs, Format, VerifyArgs};
 use super::json::{self, Failure, Writer};
 use super::models::{self, Source};
 use super::plan::{about_scratch, for_file, options};
+use super::share::SharedFinding;
 use super::text::{count, only_for, shown, thousands};
 use super::{Status, complain, each, print};
 use crate::execute::{self, Difference, Feed};
@@ -96,6 +97,7 @@ impl DifferenceFigures {
 enum Item {
     Finding(Box<Finding>),
     Failure(Failure),
+    Shared(SharedFinding),
 }
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
@@ -110,12 +112,20 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
     if findings().any(|f| f.run_error.is_some()) {
         status = Status::Failed;
     }
+    let shared = match args.share.is_asked() && status != Status::Failed {
+        true => Some(SharedFinding::of(args, &found, &options)?),
+        false => None,
+    };
+    if shared.as_ref().is_some_and(|s| !s.faults.is_empty()) {
+        status = status.max(Status::No);
+    }
     let text = match args.format {
         Format::Text => {
             let mut text: String = findings().map(words).collect();
             if results.len() > 1 {
                 text.push_str(&summary(&results));
             }
+            text.extend(shared.iter().map(SharedFinding::words));
             text
         }
         Format::Json => {
@@ -123,6 +133,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<Status> {
                 Ok(finding) => Item::Finding(Box::new(finding)),
                 Err(failure) => Item::Failure(failure),
             });
+            let items = items.chain(shared.map(Item::Shared));
             json::array(&items.collect::<Vec<_>>())?
         }
     };

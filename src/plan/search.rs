@@ -149,7 +149,15 @@ impl Job<'_, '_, '_> {
                 return Ok(least);
             }
         }
-        for candidate in self.tries(way, limits)? {
+        let tries = match self.tries(way, limits) {
+            // Two offsets that are given may be too close for this much sharing, and right with more.
+            Err(e @ Error::Solver { .. }) if !self.options.fixed.is_empty() => {
+                best.fault = best.fault.take().or(Some(e));
+                return Ok(least);
+            }
+            tries => tries?,
+        };
+        for candidate in tries {
             best.is_late |= candidate.is_late;
             least = candidate.bound.max(least);
             let new = self.rank(&candidate, way.demand());
@@ -292,6 +300,7 @@ impl Job<'_, '_, '_> {
             others: &[],
             promises,
             parts,
+            fixed: &self.options.fixed,
         }
     }
 
@@ -398,7 +407,11 @@ impl Job<'_, '_, '_> {
         limits: &Limits,
     ) -> Result<Candidate, Error> {
         let scene = &self.scenes[way.scene];
-        let is_above = |node: &Node| node.tensors().any(|(t, _)| above.contains(&t));
+        let is_fixed = |t| self.options.fixed.iter().any(|&(fixed, _)| fixed == t);
+        let is_above = |node: &Node| {
+            let tensors = || node.tensors().map(|(t, _)| t);
+            tensors().any(|t| above.contains(&t)) && !tensors().any(is_fixed)
+        };
         let below: Vec<usize> = (0..interference.nodes.len())
             .filter(|&i| !is_above(&interference.nodes[i]))
             .collect();

@@ -53,6 +53,61 @@ pub fn arena_bytes(graph: &Graph<'_>, head: u64, scratch: &Scratch, width: Width
         .unwrap_or(u64::MAX)
 }
 
+/// What lies on both sides of the tail while one model after the other is prepared by one allocator.
+///
+/// TFLM's `MicroAllocator` can be given to several interpreters (its `docs/memory_management.md` calls them multi-tenant): the
+/// head is as large as the largest needs it, tails are added, and the allocator itself is there once. The temporaries of
+/// each lie where the head of those before it is, above all tails made so far, so that the order in which `AllocateTensors`
+/// is called matters where temporaries are larger than heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    width: Width,
+    used: u64,
+    head: u64,
+    preparing: u64,
+}
+
+impl Turns {
+    /// No model yet.
+    pub fn new(width: Width) -> Self {
+        Self {
+            width,
+            used: 0,
+            head: 0,
+            preparing: 0,
+        }
+    }
+
+    /// Adds the next model, whose plan leads to `head`.
+    pub fn add(&mut self, graph: &Graph<'_>, head: u64, scratch: &Scratch) {
+        let walk = Walk::following(self.used, graph, scratch, self.width);
+        let planning = planning_temporaries(graph, scratch.len(), self.width)
+            .saturating_add(walk.at_planning.next_multiple_of(16));
+        let preparing = preparing_arena(graph, &walk, scratch, self.width);
+        self.used = walk.used;
+        self.head = self.head.max(head);
+        self.preparing = self.preparing.max(planning).max(preparing);
+    }
+
+    /// Bytes of all tails together.
+    pub fn tail_bytes(&self) -> u64 {
+        self.used
+    }
+
+    /// Bytes that must be free above all tails for TFLM to get through preparing and planning each model in its turn.
+    pub fn planning_room(&self) -> u64 {
+        self.preparing.saturating_sub(self.used)
+    }
+
+    /// The smallest arena for all models, a multiple of 16.
+    pub fn arena_bytes(&self) -> u64 {
+        let room = self.head.max(self.planning_room());
+        room.saturating_add(self.used)
+            .checked_next_multiple_of(16)
+            .unwrap_or(u64::MAX)
+    }
+}
+
 /// What lies above the tail while the head is planned.
 fn planning_temporaries(graph: &Graph<'_>, scratch_count: usize, width: Width) -> u64 {
     let scratch = scratch_count as u64;

@@ -125,6 +125,8 @@ pub fn known_in_tflm(op: &Operator<'_>) -> bool {
 /// The allocations in order, and how far the tail had grown on the way.
 pub(super) struct Walk {
     pub(super) estimate: TailEstimate,
+    /// Used bytes in the end.
+    pub(super) used: u64,
     /// Used bytes after the `Prepare` of each operator, in the order of preparation.
     pub(super) prepared: Vec<(OpId, u64)>,
     /// Used bytes when the head is planned.
@@ -133,17 +135,25 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn of(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Self {
+        Self::following(0, graph, scratch, width)
+    }
+
+    /// With `used` bytes of the tail taken by models that share the allocator and were prepared before: all figures count
+    /// from the arena's end, and the allocator is there already.
+    pub(super) fn following(used: u64, graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Self {
         let library = scratch.library();
-        let mut tail = Tail(0);
+        let mut tail = Tail(used);
+        let mut section = Sections(used);
         let mut estimate = TailEstimate::default();
         let pointer = width.pointer();
 
         // MicroAllocator::Create: SingleArenaBufferAllocator, GreedyMemoryPlanner, MicroAllocator.
-        for (bits64, bits32) in [(104, 36), (72, 44), (272, 36)] {
-            tail.take(width.pick(bits64, bits32), pointer);
+        if used == 0 {
+            for (bits64, bits32) in [(104, 36), (72, 44), (272, 36)] {
+                tail.take(width.pick(bits64, bits32), pointer);
+            }
         }
-        let mut section = Sections(tail.0);
-        estimate.allocator = tail.0;
+        estimate.allocator = section.end(tail);
 
         // MicroResourceVariables::Create.
         let resources = resource_names(graph);
@@ -230,8 +240,9 @@ impl Walk {
             }
         }
         estimate.inputs_and_outputs = section.end(tail);
-        estimate.bytes = tail.0;
+        estimate.bytes = tail.0 - used;
         Self {
+            used: tail.0,
             estimate,
             prepared,
             at_planning,
