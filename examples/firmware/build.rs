@@ -2,6 +2,7 @@
 //!
 //! - `ARENAPLAN_MODEL`: path of the model.
 //! - `ARENAPLAN_GOLDEN`: path of inputs and outputs; without it those in the model's metadata entry `golden`, if it has one.
+//! - `ARENAPLAN_SELF_TEST`: path of the model's self-test, for the program `self_test`.
 //! - `ARENAPLAN_BOARD`: the board, where it is not the usual one of the target.
 
 use std::error::Error;
@@ -78,6 +79,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => model.metadata_bytes("golden")?.unwrap_or_default().to_vec(),
     };
     fs::write(out.join("golden"), golden)?;
+
+    if let Some(path) = variable("ARENAPLAN_SELF_TEST") {
+        println!("cargo:rerun-if-changed={path}");
+        fs::copy(&path, out.join("self_test.rs")).map_err(|e| format!("{path}: {e}"))?;
+    }
     memory_map(&out)
 }
 

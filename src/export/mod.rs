@@ -21,6 +21,7 @@ use crate::inspect::inspect;
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
+use crate::prepared::Prepared;
 use crate::report::{LibraryHead, Report};
 use crate::scratch::Scratch;
 use crate::stored::StoredPlan;
@@ -84,7 +85,7 @@ impl<'a> Export<'a> {
             _ => None,
         };
         let mut libraries = Vec::new();
-        for scratch in options.scratch_by_library(&graph)? {
+        for scratch in options.scratch_by_library(&graph, Prepared::Stored)? {
             let simulation =
                 tflm::simulate(&graph, &inspection.lifetimes, &scratch, offsets.as_deref())?;
             let unplanned = inspection.report.greedy_head_bytes;

@@ -13,6 +13,7 @@ use crate::check::{self, Tag};
 use crate::graph::{Graph, Storage, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::plan::Options;
+use crate::prepared::Prepared;
 use crate::stored::StoredPlan;
 use crate::tflm::{self, Simulation};
 
@@ -111,7 +112,7 @@ impl<'g, 'a> Laid<'g, 'a> {
             StoredPlan::Absent => (None, None),
         };
         let lifetimes = Lifetimes::of(graph)?;
-        let all = options.scratch_by_library(graph)?;
+        let all = options.scratch_by_library(graph, Prepared::Stored)?;
         let simulate = |scratch| tflm::simulate(graph, &lifetimes, scratch, offsets.as_deref());
         Ok(Self {
             simulations: all.iter().map(simulate).collect::<Result<_, _>>()?,

@@ -3,6 +3,7 @@
 use super::{Error, Member, graphs};
 use crate::own;
 use crate::plan::{Options, Planned};
+use crate::prepared::Prepared;
 use crate::report::Arena;
 use crate::target::Library;
 use crate::text::thousands;
@@ -56,7 +57,7 @@ pub(super) fn totals(
             let (head, greedy) = heads(planned, k);
             total.head_bytes = total.head_bytes.max(head);
             total.greedy_head_bytes = total.greedy_head_bytes.max(greedy);
-            let scratch = options.scratch_by_library(graph);
+            let scratch = options.scratch_by_library(graph, Prepared::Stored);
             let scratch = scratch.map_err(|error| Error::of(file, error))?;
             let Some(scratch) = scratch.get(k) else {
                 continue;
