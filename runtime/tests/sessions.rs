@@ -592,7 +592,7 @@ fn a_constant_output_that_is_not_aligned_is_named() {
         let at = model.windows(16).position(|w| w == data).unwrap();
         assert_eq!(at % 4, 0);
         let mut arena = Memory::noise(1024, 2);
-        let mut interpreter = Interpreter::new(&model, ops::ALL, &mut arena).unwrap();
+        let interpreter = Interpreter::new(&model, ops::ALL, &mut arena).unwrap();
         let expected = match at % 8 {
             0 => Ok(&values[..]),
             _ => Err(Error::ConstantAlignment { tensor: 0 }),
