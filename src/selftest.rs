@@ -42,7 +42,7 @@ const INVOKES_WITH_STATE: usize = 6;
 const MOST_INVOKES: usize = 1000;
 
 /// How the first line of a generated file ends.
-pub const MADE_BY: &str = "made by arenaplan export */";
+const MADE_BY: &str = crate::export::c::MADE_BY;
 
 /// How a self-test is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -425,13 +425,20 @@ pub(super) enum ExportFormat {
     C,
     /// The same with the plan as a BufferPlan for TFLM's NonPersistentMemoryPlannerShim instead of offsets in the model
     CShim,
+    /// A header for C++ with a function that proves, on the device, that its kernels keep the plan
+    CSelftest,
+    /// What a build script generates for the runtime of this project; the planned model is written beside it
+    Rust,
+    /// The self-test for the runtime of this project
+    RustSelftest,
 }
 
 impl ExportFormat {
     /// What a model without a plan is planned for.
     pub(super) fn default_target(self) -> Target {
         match self {
-            ExportFormat::C | ExportFormat::CShim => Target::Tflm,
+            ExportFormat::C | ExportFormat::CShim | ExportFormat::CSelftest => Target::Tflm,
+            ExportFormat::Rust | ExportFormat::RustSelftest => Target::Arenaplan,
         }
     }
 }
@@ -453,7 +460,11 @@ pub(super) struct ExportArgs {
     /// What to call things in the source, an identifier [default: made from the file's name]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Plan the model first, for these kernels, as `plan` does [default: the plan in the file, as it is; without one, tflm]
+    /// How many inferences a self-test runs [default: 4, or 6 where the model keeps state]
+    #[arg(long, value_name = "N")]
+    pub(super) invokes: Option<usize>,
+    /// Plan the model first, for these kernels, as `plan` does [default: the plan in the file, as it is; without one, tflm
+    /// for C and C++, and arenaplan for Rust]
     #[arg(long, value_name = "TARGET")]
     pub(super) target: Option<Target>,
     #[command(flatten)]

@@ -11,10 +11,12 @@ use super::output::{self, Destination};
 use super::plan::{about_scratch, planning};
 use super::text::{shown, thousands};
 use super::{Status, complain, each, print};
+use crate::codegen::{self, RustOptions};
 use crate::export::{Export, Name, c, shim};
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::plan::{Options, plan};
+use crate::selftest::{self, SelfTest};
 use crate::stored::{StoredPlan, made_for};
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
@@ -43,12 +45,70 @@ fn one(args: &ExportArgs, options: &Options, source: &Source) -> anyhow::Result<
         }
     };
     let bytes = source.read()?;
+    let is_self_test = matches!(
+        args.format,
+        ExportFormat::CSelftest | ExportFormat::RustSelftest
+    );
+    if args.invokes.is_some() && !is_self_test {
+        bail!("--invokes is for self-tests");
+    }
     let (file, options) = chosen(args, options, source, &bytes)?;
     let text = match args.format {
         ExportFormat::C => c::header(&exported(args, &options, source, &file, name)?),
         ExportFormat::CShim => shim::header(&exported(args, &options, source, &file, name)?)?,
+        ExportFormat::CSelftest => {
+            // A plan that is wrong by itself needs no device to show it.
+            let export = exported(args, &options, source, &file, name)?;
+            self_test(args, source, &file)?.to_c(&export.name.to_string())
+        }
+        ExportFormat::RustSelftest => self_test(args, source, &file)?.to_rust(&name.to_string()),
+        ExportFormat::Rust => {
+            let text = codegen::rust(&name.to_string(), &file, &RustOptions::default())?;
+            return write_rust(args, &text, &name.to_string(), &file);
+        }
     };
     write(args, &text)
+}
+
+/// The model's self-test; what it proves is told.
+fn self_test(args: &ExportArgs, source: &Source, file: &[u8]) -> anyhow::Result<SelfTest> {
+    let options = selftest::Options {
+        invokes: args.invokes,
+    };
+    let test = SelfTest::of(file, &options)?;
+    for line in test.report().to_string().lines() {
+        complain(&format!("{}: {line}", source.name()));
+    }
+    Ok(test)
+}
+
+/// Writes the code, and the planned model beside it, where the code looks for it.
+fn write_rust(args: &ExportArgs, text: &str, name: &str, file: &[u8]) -> anyhow::Result<()> {
+    let Some(path) = args.output.as_deref().filter(|p| p.as_os_str() != "-") else {
+        bail!("the planned model is to lie beside the code: -o FILE says where");
+    };
+    let model = path.with_file_name(format!("{name}.tflite"));
+    let destination = Destination::File(model.clone());
+    let output = OutputArgs {
+        output: Some(model),
+        out_dir: None,
+        in_place: false,
+    };
+    output::write(&destination, &output, args.force, file)?;
+    print(&written(&destination, file.len()))?;
+    write(args, text)
+}
+
+/// The line that tells of a file.
+fn written(destination: &Destination, bytes: usize) -> String {
+    match destination {
+        Destination::File(path) => format!(
+            "written: {} ({} bytes)\n",
+            shown(&path.display().to_string()),
+            thousands(bytes as u64)
+        ),
+        Destination::Stdout => String::new(),
+    }
 }
 
 /// The file to export, and the options that it is to be judged by: as it is when it carries a plan and no target is named,
@@ -124,6 +184,9 @@ fn write(args: &ExportArgs, text: &str) -> anyhow::Result<()> {
     let opening = |text: &[u8]| {
         let line = text.split(|&b| b == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line).into_owned();
+        if let Some(generated) = line.strip_prefix(codegen::WRITTEN_BY) {
+            return generated.split_once(':').map(|(_, name)| name.to_owned());
+        }
         let name = line.split(':').next().map(str::to_owned);
         line.trim_end()
             .ends_with(c::MADE_BY)
@@ -134,12 +197,6 @@ fn write(args: &ExportArgs, text: &str) -> anyhow::Result<()> {
         old == text.as_bytes() || opening(old).is_some_and(|o| Some(o) == opening(text.as_bytes()))
     };
     output::write_over(&destination, &output, args.force, text.as_bytes(), is_older)?;
-    if let Destination::File(path) = &destination {
-        print(&format!(
-            "written: {} ({} bytes)\n",
-            shown(&path.display().to_string()),
-            thousands(text.len() as u64)
-        ))?;
-    }
+    print(&written(&destination, text.len()))?;
     Ok(())
 }

@@ -19,6 +19,9 @@ pub use error::Error;
 pub use kernels::{KernelUse, Operators, OwnKernel};
 pub use rust::{RustOptions, module, rust};
 
+/// How the first line of the code begins; the version and, after a colon, the model's name follow.
+pub const WRITTEN_BY: &str = "// Written by arenaplan ";
+
 /// What a program has to know of a planned model, to run it with the runtime.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

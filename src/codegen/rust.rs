@@ -13,7 +13,7 @@ use std::fmt::Write;
 use super::error::Error;
 use super::kernels::{KernelUse, OPS, Operators, OwnKernel};
 use super::names::{in_comment, is_file_name, is_path, type_name};
-use super::{INTERFACE, Interface, rust_type};
+use super::{INTERFACE, Interface, WRITTEN_BY, rust_type};
 use crate::execute::{Port, type_name as element_type_name};
 use crate::text::thousands;
 
@@ -191,10 +191,7 @@ impl Writer<'_> {
             visibility => format!("{visibility} "),
         };
         let version = env!("CARGO_PKG_VERSION");
-        writeln!(
-            f,
-            "// Written by arenaplan {version}: the model `{file}`.\n"
-        )?;
+        writeln!(f, "{WRITTEN_BY}{version}: the model `{file}`.\n")?;
         writeln!(
             f,
             "const _: () = assert!(\n    ::arenaplan_runtime::INTERFACE == {INTERFACE},\n    \"the code for the model was \

@@ -197,11 +197,7 @@ impl<'m> Session<'m, '_> {
     ///
     /// # Errors
     /// If there is no such output.
-    pub fn output_bytes<'h>(
-        &'h self,
-        head: &'h [u8],
-        index: usize,
-    ) -> Result<&'h [u8], Error> {
+    pub fn output_bytes<'h>(&'h self, head: &'h [u8], index: usize) -> Result<&'h [u8], Error> {
         let at = self.locate(head, false, index, |_| true)?;
         let owner = match at.memory {
             Memory::Head => head,
