@@ -752,6 +752,88 @@ mod cli {
     }
 
     #[test]
+    fn rust_comes_with_the_planned_model_beside_it() {
+        let folder = workplace("dscnn_int8");
+        let run = |args: &[&str]| run(folder.path(), args);
+        let rust = ["export", "model.tflite", "--as", "rust", "--name", "kws"];
+        assert!(run(&rust).starts_with("status: 2\n"));
+        let written = run(&[&rust[..], &["-o", "generated.rs"]].concat());
+        assert!(written.starts_with("status: 0\n"), "{written}");
+        let text = fs::read_to_string(folder.path().join("generated.rs")).unwrap();
+        assert!(text.contains("pub struct Kws<"));
+        assert!(text.contains("include_bytes!(\"kws.tflite\")"));
+        let model = fs::read(folder.path().join("kws.tflite")).unwrap();
+        assert!(offsets(&model).is_some());
+        let original = patch::strip(&model).unwrap();
+        assert!(original == common::model("dscnn_int8"));
+        // A plan for kernels that share more than the runtime's do is refused, here and not on the device.
+        run(&[
+            "plan",
+            "model.tflite",
+            "--target",
+            "tflm-reference",
+            "-o",
+            "other.tflite",
+        ]);
+        let other = [
+            "export",
+            "other.tflite",
+            "--as",
+            "rust",
+            "-o",
+            "generated.rs",
+        ];
+        let refused = run(&other);
+        assert!(refused.starts_with("status: 2\n"), "{refused}");
+        // A plan anew, over an older file of the same name alone.
+        let anew = [&other[..], &["--target", "arenaplan"]].concat();
+        let refused = run(&anew);
+        assert!(
+            refused.starts_with("status: 2\n") && refused.contains("--force"),
+            "{refused}"
+        );
+        assert!(run(&[&anew[..], &["--name", "kws"]].concat()).starts_with("status: 0\n"));
+    }
+
+    #[test]
+    fn self_tests_are_written_with_what_they_prove() {
+        let folder = workplace("dscnn_int8");
+        let run = |args: &[&str]| run(folder.path(), args);
+        let test = |format, target| {
+            let path = format!("{format}.txt");
+            let told = run(&[
+                "export",
+                "model.tflite",
+                "--as",
+                format,
+                "--target",
+                target,
+                "--invokes",
+                "3",
+                "-o",
+                &path,
+            ]);
+            assert!(told.starts_with("status: 0\n"), "{told}");
+            assert!(told.contains("self-test: 3 invokes"), "{told}");
+            fs::read_to_string(folder.path().join(path)).unwrap()
+        };
+        assert!(test("c-selftest", "tflm-reference").contains("SelfTest("));
+        assert!(test("rust-selftest", "arenaplan").contains("pub fn self_test("));
+        // Where it means nothing.
+        let told = run(&["export", "model.tflite", "--as", "c", "--invokes", "3"]);
+        assert!(told.starts_with("status: 2\n") && told.contains("--invokes"));
+        let once = [
+            "export",
+            "model.tflite",
+            "--as",
+            "c-selftest",
+            "--invokes",
+            "1",
+        ];
+        assert!(run(&once).starts_with("status: 2\n"));
+    }
+
+    #[test]
     fn a_plan_in_the_file_is_exported_as_it_is() {
         let folder = workplace("dscnn_int8");
         let run = |args: &[&str]| run(folder.path(), args);
