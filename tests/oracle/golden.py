@@ -8,7 +8,7 @@ plan, and `same_outputs`. `malformed` says in a few words what happens to each w
 """
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from wheel import check_installed, has_plan, probe, probe_bytes, without_plan
@@ -48,7 +48,7 @@ def main():
     check_installed()
     parts = {"models": golden, "malformed": verdict}
     out = {}
-    with ThreadPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2) as pool:
         for name, f in parts.items():
             paths = sorted((TESTDATA / name).glob("*.tflite"))
             out[name] = dict(zip((p.stem for p in paths), pool.map(f, paths)))

@@ -30,7 +30,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import bars
@@ -352,14 +353,14 @@ def main():
              if not a.only or a.only in f.stem]
     # Large files first: the last job is then a short one.
     jobs = sorted(wanted, key=lambda f: -f.stat().st_size)
-    with ThreadPoolExecutor(a.jobs) as pool:
-        def told(f):
-            result = guarded(check, a.arenaplan, f)
+    with ProcessPoolExecutor(a.jobs) as pool:
+        results = []
+        for result in pool.map(guarded, repeat(check), repeat(a.arenaplan), jobs):
             if a.verbose:
-                print(f"{f.stem}: {result.seconds:.0f} s", file=sys.stderr, flush=True)
-            return result
-        results = sorted(pool.map(told, jobs), key=lambda r: r.name)
-        results += pool.map(lambda f: guarded(check_malformed, a.arenaplan, f), wrong)
+                print(f"{result.name}: {result.seconds:.0f} s", file=sys.stderr, flush=True)
+            results.append(result)
+        results.sort(key=lambda r: r.name)
+        results += pool.map(guarded, repeat(check_malformed), repeat(a.arenaplan), wrong)
     for d in folders:
         check_bounds(results, readme_bounds(d))
     results += check_bars(results)

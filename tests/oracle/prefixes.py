@@ -96,15 +96,16 @@ def compare(data, seed=1, most=None):
     return {"operators": looked, "vary": vary, "different": different}
 
 
-def main():
+def answer(words=None):
+    """What is printed, for the words of a command line."""
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("model")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--most", type=int)
-    a = p.parse_args()
+    a = p.parse_args(words)
     with open(a.model, "rb") as f:
-        print(json.dumps(compare(f.read(), a.seed, a.most)))
+        return compare(f.read(), a.seed, a.most)
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(answer()))

@@ -214,7 +214,8 @@ def look(a):
     return out
 
 
-def main():
+def answer(words=None):
+    """What is printed, for the words of a command line."""
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("model")
     p.add_argument("--seed", type=int, default=1)
@@ -224,18 +225,17 @@ def main():
     p.add_argument("--invokes", type=int, help="exactly so many")
     p.add_argument("--smallest", action="store_true", help="search for the smallest arena")
     p.add_argument("--arena", type=int, help="also try an arena of this size")
-    a = p.parse_args()
+    a = p.parse_args(words)
     try:
-        out = look(a)
+        return look(a)
     except Exception as e:
         # TFLM's own last words say more than the exception.
         log = getattr(e, "log", "").splitlines()
-        words = log[0] if log else str(e) or repr(e)
+        said = log[0] if log else str(e) or repr(e)
         if not log and not isinstance(e, (RuntimeError, ValueError)):
-            words = "Python: " + words
-        out = {"error": words[:200]}
-    print(json.dumps(out))
+            said = "Python: " + said
+        return {"error": said[:200]}
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(answer()))

@@ -24,14 +24,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
 import bars
 from probe import HANG, PLENTY, Model, noise, quietly, schema, signal_of
-from wheel import check_installed, without_plan
+from wheel import check_installed, in_fork, without_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 INVOKES = 3
@@ -99,16 +100,14 @@ def record(path, folder):
                 np.save(place / str(n) / f"output_{i}.npy", it.get_output(i))
 
 
-def recorded(path, folder):
-    """record() in a process of its own, since a model can crash the interpreter. The reason why it failed, or None."""
-    command = [sys.executable, __file__, "--record", path, folder]
+def tried(words):
+    """record(), of a path and a folder; an object that has an `error` if the model does not run."""
     try:
-        p = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return f"no end after {TIMEOUT} s"
-    if p.returncode < 0:
-        return f"crashes ({signal.Signals(-p.returncode).name})"
-    return None if p.returncode == 0 else (p.stdout.strip().splitlines() or p.stderr.strip().splitlines()[-1:] or ["?"])[0]
+        record(*map(Path, words))
+    except Exception as e:
+        # TFLM's own first words say more than the exception.
+        return {"error": (getattr(e, "log", "") or repr(e)).splitlines()[0]}
+    return {}
 
 
 def call(program, *arguments):
@@ -195,7 +194,7 @@ def comparison(program, path, target):
         folder = Path(temporary)
         recording = folder / "wheel"
         recording.mkdir()
-        if reason := recorded(path, recording):
+        if reason := in_fork(tried, path, recording).get("error"):
             return "skip", f"not run by TFLM: {reason[:120]}"
         if custom:
             return "skip", f"operators that an application must bring: {', '.join(custom)}"
@@ -239,16 +238,7 @@ def main():
     p.add_argument("--target", default="arenaplan", help="of the plans")
     p.add_argument("--only", default="", help="only files whose name contains this")
     p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("--record", nargs=2, type=Path, help=argparse.SUPPRESS)
     a = p.parse_args()
-    if a.record:
-        try:
-            record(*a.record)
-        except Exception as e:
-            # TFLM's own first words say more than the exception.
-            print((getattr(e, "log", "") or repr(e)).splitlines()[0])
-            return 1
-        return 0
     check_installed()
     if not a.arenaplan or not Path(a.arenaplan).is_file():
         sys.exit(f"no program {a.arenaplan}")
@@ -256,8 +246,8 @@ def main():
     paths = [f for d in folders for f in sorted(d.glob("*.tflite")) if a.only in f.stem]
     # Large files first: the last job is then a short one.
     order = sorted(paths, key=lambda f: -f.stat().st_size)
-    with ThreadPoolExecutor(a.jobs) as pool:
-        found = dict(zip(order, pool.map(lambda f: guarded(a.arenaplan, f, a.target), order)))
+    with ProcessPoolExecutor(a.jobs) as pool:
+        found = dict(zip(order, pool.map(guarded, repeat(a.arenaplan), order, repeat(a.target))))
     width = max((len(f.stem) for f in paths), default=0)
     for f in paths:
         print(f"{found[f][0]:4} {f.stem:{width}} {found[f][1]}")

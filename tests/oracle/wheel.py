@@ -1,41 +1,63 @@
-"""The TFLM wheel, seen from a process that must survive it: runs probe.py and reads its answer."""
+"""The TFLM wheel, seen from a process that must survive it: what looks at a model does so in a fork.
+
+A fork has what its parent imported; a new interpreter would need longer for that than for most models."""
 import json
+import os
+import select
 import signal
-import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-PROBE, PREFIXES = (Path(__file__).with_name(name) for name in ("probe.py", "prefixes.py"))
 PLAN = b"OfflineMemoryAllocation"
 TIMEOUT = 240  # seconds for one probe
 
 
 def probe(path, *options):
-    """probe.py's answer about a file; a crash or a hang is an `error` too."""
-    return answer(PROBE, path, *options)
+    """What probe.py says about a file; a crash or a hang is an `error` too."""
+    from probe import answer
+    return in_fork(answer, path, *options)
 
 
 def compare_operators(path, *options):
-    """prefixes.py's answer about a planned file, or an `error`."""
-    return answer(PREFIXES, path, *options)
+    """What prefixes.py says about a planned file, or an `error`."""
+    from prefixes import answer
+    return in_fork(answer, path, *options)
 
 
-def answer(script, path, *options):
-    """The JSON object that a script prints last, or why it does not."""
-    command = [sys.executable, str(script), str(path), *map(str, options)]
-    try:
-        p = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
+def in_fork(f, *arguments):
+    """The JSON value that f returns for some words, or an object whose `error` says why there is none. Not to be called by
+    several threads: a fork has only the one that called."""
+    receive, send = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            try:
+                said = json.dumps(f([str(word) for word in arguments]))
+            except BaseException as e:
+                said = json.dumps({"error": f"{f.__module__} failed: {e!r}"})
+            with open(send, "w") as pipe:
+                pipe.write(said)
+        finally:
+            os._exit(0)
+    os.close(send)
+    with open(receive) as pipe:
+        in_time = select.select([pipe], [], [], TIMEOUT)[0]
+        if in_time:
+            said = pipe.read()
+        else:
+            os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if not in_time:
         return {"error": f"no answer in {TIMEOUT} s"}
-    if p.returncode == -signal.SIGALRM:
+    if status == -signal.SIGALRM:
         return {"error": "an invoke does not end"}
-    if p.returncode < 0:
-        return {"error": f"crash ({signal.Signals(-p.returncode).name})"}
-    try:
-        return json.loads(p.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        return {"error": f"{script.name} failed: " + (p.stderr.strip().splitlines() or ["no output"])[-1]}
+    if status < 0:
+        return {"error": f"crash ({signal.Signals(-status).name})"}
+    return json.loads(said) if said else {"error": f"{f.__module__} says nothing"}
 
 
 def has_plan(data):
