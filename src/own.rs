@@ -48,7 +48,7 @@ pub(crate) fn overlap(
 }
 
 /// Bytes of scratch memory that the runtime's kernel of `op` asks for: none, or one request.
-pub(crate) fn scratch(graph: &Graph<'_>, op: &Operator<'_>, prepared: Prepared) -> Vec<u64> {
+pub(crate) fn scratch(graph: &Graph<'_>, op: &Operator<'_>, prepared: Prepared<'_>) -> Vec<u64> {
     if prepared.has(graph, op) {
         return Vec::new();
     }

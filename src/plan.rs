@@ -99,7 +99,11 @@ impl Options {
     /// # Errors
     /// [`Error::Scratch`] for a file that does not fit the model.
     pub fn scratch_of(&self, graph: &Graph<'_>) -> Result<Scratch, Error> {
-        self.scratch_with(graph, self.kernels().libraries()[0], Prepared::Stored)
+        self.scratch_with(
+            graph,
+            self.kernels().libraries()[0],
+            Prepared::stored(graph),
+        )
     }
 
     /// The same of a file without prepared data.
@@ -111,7 +115,7 @@ impl Options {
     pub(crate) fn scratch_by_library(
         &self,
         graph: &Graph<'_>,
-        prepared: Prepared,
+        prepared: Prepared<'_>,
     ) -> Result<Vec<Scratch>, Error> {
         let libraries = self.kernels().libraries().iter();
         let scratch = libraries.map(|&l| self.scratch_with(graph, l, prepared));
@@ -122,14 +126,14 @@ impl Options {
         &self,
         graph: &Graph<'_>,
         library: Library,
-        prepared: Prepared,
+        prepared: Prepared<'_>,
     ) -> Result<Scratch, Error> {
         let text = self.scratch.as_deref().unwrap_or_default();
         Scratch::with((library, prepared), graph, text)
     }
 
     /// What a plan stores beside the offsets.
-    pub(crate) fn prepared(&self) -> Prepared {
+    pub(crate) fn prepared(&self) -> Prepared<'static> {
         match self.precompute && self.kernels() == Target::Arenaplan {
             true => Prepared::All,
             false => Prepared::Nothing,

@@ -12,23 +12,27 @@ use crate::graph::{Graph, OpId, Operator};
 use crate::own;
 
 /// Which operators find their factors in the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Prepared {
-    /// Those that do in the file as it is.
-    #[default]
-    Stored,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prepared<'a> {
     /// None.
     Nothing,
+    /// Those that have them in this entry, whose operators are in the graph's order.
+    Entry(&'a [u8]),
     /// All that can.
     All,
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
+    /// What the graph's file has.
+    pub(crate) fn stored(graph: &Graph<'a>) -> Self {
+        stored(graph).map_or(Prepared::Nothing, Prepared::Entry)
+    }
+
     /// Whether `op` finds its factors in the file.
     pub(crate) fn has(self, graph: &Graph<'_>, op: &Operator<'_>) -> bool {
         match self {
-            Prepared::Stored => stored_channels(graph, op) != 0,
             Prepared::Nothing => false,
+            Prepared::Entry(entry) => channels_in(entry, graph, op) != 0,
             Prepared::All => channels(graph, op, &mut |_, _| {}) != 0,
         }
     }
@@ -51,8 +55,9 @@ pub(crate) fn entry(graph: &Graph<'_>) -> Option<Vec<u8>> {
     for op in graph.operators() {
         let (mut multipliers, mut shifts) = (Vec::new(), Vec::new());
         let count = channels(graph, op, &mut |_, factor| {
-            multipliers.extend(factor.multiplier.to_le_bytes());
-            shifts.push(!factor.shift as u8);
+            let (multiplier, shift) = runtime::prepared::row(factor);
+            multipliers.extend(multiplier.to_le_bytes());
+            shifts.push(shift as u8);
         });
         counts.push(count);
         if count != 0 {
@@ -91,9 +96,8 @@ pub(crate) fn stored_bytes(file: &[u8]) -> usize {
     entry.ok().flatten().map_or(0, <[u8]>::len)
 }
 
-/// Channels of `op` in the entry of the graph's file, whose operators are in the graph's order.
-fn stored_channels(graph: &Graph<'_>, op: &Operator<'_>) -> u16 {
-    let Some(entry) = stored(graph) else { return 0 };
+/// Channels of `op` in an entry.
+fn channels_in(entry: &[u8], graph: &Graph<'_>, op: &Operator<'_>) -> u16 {
     let before = graph.subgraphs.iter().take(op.id.subgraph as usize);
     let before: usize = before.map(|s| s.operators.len()).sum();
     let OpId { index, .. } = op.id;

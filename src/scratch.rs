@@ -44,7 +44,7 @@ impl Scratch {
 
     /// What the kernels of `library` ask for.
     pub fn of(library: Library, graph: &Graph<'_>) -> Self {
-        Self::collect((library, Prepared::Stored), graph, &BTreeMap::new())
+        Self::collect((library, Prepared::stored(graph)), graph, &BTreeMap::new())
     }
 
     /// Like [`Scratch::of`], with the bytes of some operators replaced by those of a scratch file.
@@ -56,12 +56,12 @@ impl Scratch {
     /// # Errors
     /// [`Error::Scratch`] with the line: not a number, no such operator, or an operator named twice.
     pub fn with_file(library: Library, graph: &Graph<'_>, text: &str) -> Result<Self, Error> {
-        Self::with((library, Prepared::Stored), graph, text)
+        Self::with((library, Prepared::stored(graph)), graph, text)
     }
 
     /// As [`Scratch::with_file`], of a file with more or less prepared data.
     pub(crate) fn with(
-        kernels: (Library, Prepared),
+        kernels: (Library, Prepared<'_>),
         graph: &Graph<'_>,
         text: &str,
     ) -> Result<Self, Error> {
@@ -105,7 +105,7 @@ impl Scratch {
     }
 
     fn collect(
-        (library, prepared): (Library, Prepared),
+        (library, prepared): (Library, Prepared<'_>),
         graph: &Graph<'_>,
         known: &BTreeMap<OpId, Vec<u64>>,
     ) -> Self {

@@ -90,7 +90,7 @@ impl Table<'_> {
     }
 }
 
-/// As a row of a [`Table`].
+/// A factor as the layout has it: the multiplier, and the shift with all bits turned.
 pub fn row(factor: Multiplier) -> (i32, i8) {
     (factor.multiplier, !factor.shift as i8)
 }

@@ -23,7 +23,7 @@ use flexbuffer::Map;
 /// 64 bits, the larger one. Nothing for an operator that asks for none, that TFLM does not know, or whose tensors are
 /// not what its kernel accepts. Compressed constants (metadata `COMPRESSION_METADATA`) ask for more; they are not counted.
 pub fn scratch_requests(library: Library, graph: &Graph<'_>, op: &Operator<'_>) -> Vec<u64> {
-    requests(library, graph, op, Prepared::Stored)
+    requests(library, graph, op, Prepared::stored(graph))
 }
 
 /// As [`scratch_requests`], of a file with more or less prepared data.
@@ -31,7 +31,7 @@ pub(crate) fn requests(
     library: Library,
     graph: &Graph<'_>,
     op: &Operator<'_>,
-    prepared: Prepared,
+    prepared: Prepared<'_>,
 ) -> Vec<u64> {
     let own = match library {
         Library::Reference => None,
