@@ -387,6 +387,10 @@ fn plans_that_are_not_proved_optimal_are_warned_of() {
             .iter()
             .any(|w| w.contains("not proved to be the smallest"))
     );
+    let accepted = builder
+        .accept_unproved()
+        .generate("diamond_c_int8", &model("diamond_c_int8"));
+    assert_eq!(accepted.unwrap().warnings, Vec::<String>::new());
     assert_eq!(generated("dscnn_int8").warnings, Vec::<String>::new());
 }
 
