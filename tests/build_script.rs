@@ -1,5 +1,11 @@
 //! What build scripts call: the code, the sizes and kernels in it, errors and warnings. `generated.rs` compiles and runs it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
+
 mod common;
 
 use std::fs;

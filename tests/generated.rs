@@ -3,6 +3,12 @@
 //!
 //! What Cargo builds stays in its folder for tests, so that only the first time takes long.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;
