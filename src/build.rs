@@ -326,30 +326,15 @@ impl Builder {
         {
             return Err(self.above(limit, &interface, &planned)?.into());
         }
+        let mut warnings = warnings(&planned);
+        warnings.retain(|w| !(self.accept_unproved && w.starts_with(UNPROVED)));
         Ok(Generated {
             name: name.to_owned(),
             rust: codegen::module(name, &interface, &code)?,
-            warnings: self.warnings(&planned),
+            warnings,
             planned,
             interface,
         })
-    }
-
-    /// What the planner has to say.
-    fn warnings(&self, planned: &Planned) -> Vec<String> {
-        let report = &planned.report;
-        let mut warnings = report.warnings.clone();
-        // Without a kernel of the application there is an error.
-        warnings.retain(|warning| !warning.starts_with(report::NO_KERNEL));
-        if !report.optimal && !self.accept_unproved {
-            warnings.push(format!(
-                "the plan is not proved to be the smallest: the head has {} bytes, and none is below {}; \
-                 `.solver(Planner::Exact)` searches longer, `.accept_unproved()` accepts it",
-                thousands(report.head_bytes),
-                thousands(report.sizes.bound_with_scratch_bytes)
-            ));
-        }
-        warnings
     }
 
     /// The error for an arena above the limit.
@@ -407,6 +392,26 @@ impl Source {
         }
     }
 }
+
+/// What the planner has to say.
+fn warnings(planned: &Planned) -> Vec<String> {
+    let report = &planned.report;
+    let mut warnings = report.warnings.clone();
+    // Without a kernel of the application there is an error.
+    warnings.retain(|warning| !warning.starts_with(report::NO_KERNEL));
+    if !report.optimal {
+        warnings.push(format!(
+            "{UNPROVED}: the head has {} bytes, and none is below {}; `.solver(Planner::Exact)` searches longer, \
+             `.accept_unproved()` accepts it",
+            thousands(report.head_bytes),
+            thousands(report.sizes.bound_with_scratch_bytes)
+        ));
+    }
+    warnings
+}
+
+/// How the warning begins that a plan may not be the smallest.
+const UNPROVED: &str = "the plan is not proved to be the smallest";
 
 /// Writes a file, if it is not what it should be already: what depends on it is compiled again otherwise.
 fn write(path: &Path, content: &[u8]) -> Result<(), Error> {

@@ -69,7 +69,7 @@ impl Crate {
         let source = |name: &str| fs::read(root("tests/generated_crate").join(name)).unwrap();
         this.write("Cargo.toml", manifest.as_bytes());
         this.write("build.rs", &source("build.rs"));
-        this.write("src/main.rs", &source("main.rs"));
+        this.write("src/main.rs", &source("src/main.rs"));
         // The same versions as here.
         this.write("Cargo.lock", &fs::read(root("Cargo.lock")).unwrap());
         for (name, file) in MODELS {
