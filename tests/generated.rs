@@ -137,6 +137,29 @@ fn files(folder: &str) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     entries.map(of).collect()
 }
 
+/// The code that has `part` in it, among the documentation of the crate.
+fn example(part: &str) -> String {
+    let source = fs::read_to_string(root("src/lib.rs")).unwrap();
+    let doc: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    let text = doc.join("\n");
+    let block = text.split("\n```").find(|block| block.contains(part));
+    let (_, code) = block.unwrap().split_once('\n').unwrap();
+    code.to_owned()
+}
+
+/// What the documentation of the crate says, word by word.
+fn tutorial(user: &Crate) {
+    user.write("build.rs", example("build::compile(").as_bytes());
+    user.write("src/main.rs", example("include_model!(").as_bytes());
+    user.write("models/kws.tflite", &model("dscnn_int8"));
+    // With all ones, in the wheel.
+    assert_eq!(user.run(), "[127, 27, -127, 47]\n");
+}
+
 #[test]
 fn a_crate_with_a_build_script() {
     let user = Crate::new();
@@ -218,4 +241,6 @@ fn a_crate_with_a_build_script() {
             && said.contains("Arena<{ DscnnInt8::ARENA_BYTES }>"),
         "{said}"
     );
+
+    tutorial(&user);
 }

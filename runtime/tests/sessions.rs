@@ -468,7 +468,7 @@ fn accessors_check_the_head() {
     let given = needed - 1;
     let small = Error::ArenaTooSmall { needed, given };
     assert_eq!(session.input::<i8>(&mut head[..given], 0), Err(small));
-    assert_eq!(session.output::<i8>(&mut head[..given], 0), Err(small));
+    assert_eq!(session.output::<i8>(&head[..given], 0), Err(small));
     assert_eq!(session.invoke(&mut head[..given]), Err(small));
     let values = [1i8; 128];
     let result = session.set_input(&mut head[1..], 0, &values);
@@ -522,7 +522,7 @@ fn a_constant_output_that_is_not_aligned_is_named() {
         let at = model.windows(16).position(|w| w == data).unwrap();
         assert_eq!(at % 4, 0);
         let mut arena = Memory::noise(1024, 2);
-        let mut interpreter = Interpreter::new(&model, ops::ALL, &mut arena).unwrap();
+        let interpreter = Interpreter::new(&model, ops::ALL, &mut arena).unwrap();
         let expected = match at % 8 {
             0 => Ok(&values[..]),
             _ => Err(Error::ConstantAlignment { tensor: 0 }),
