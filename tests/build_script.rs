@@ -468,6 +468,7 @@ fn code_of_a_model() {
     let mut found = generated("two_inputs_int8");
     // Sizes that depend on the planner and on the form of plans.
     found.interface.model_bytes = 1_000;
+    found.interface.head_bytes = 400;
     found.interface.tail_bytes = 100;
     let options = RustOptions::default();
     insta::assert_snapshot!(module("two_inputs_int8", &found.interface, &options).unwrap());
