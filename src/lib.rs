@@ -15,7 +15,51 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The layers, each in a module: [`model`] (verified bytes) -> [`graph`] (operators and tensors) -> [`lifetimes`] (TFLM's
+//! # In a Rust firmware
+//!
+//! With the target [`Arenaplan`](target::Target::Arenaplan), models run without TFLM, in the crate `arenaplan-runtime`: no C++, no
+//! allocator, no panic. A build script plans the model and writes a type for it, so that the program knows sizes and shapes when
+//! it is compiled.
+//!
+//! ```toml
+//! [dependencies]
+//! arenaplan-runtime = "0.1"
+//!
+//! [build-dependencies]
+//! arenaplan = { version = "0.1", default-features = false }
+//! ```
+//!
+//! `build.rs`:
+//!
+//! ```no_run
+//! fn main() -> Result<(), arenaplan::build::Error> {
+//!     arenaplan::build::compile("models/kws.tflite")
+//! }
+//! ```
+//!
+//! `src/main.rs`:
+//!
+//! ```ignore
+//! use arenaplan_runtime::{Arena, Error};
+//!
+//! arenaplan_runtime::include_model!("kws");
+//!
+//! fn main() -> Result<(), Error> {
+//!     let mut arena = Arena::<{ Kws::ARENA_BYTES }>::new(); // a `static` on a device
+//!     let mut kws = Kws::new(&mut arena)?;
+//!     kws.input_mut()?.fill(1);
+//!     kws.invoke()?;
+//!     println!("{:?}", kws.output()?);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`build`] has more to choose: several models, limits for the arena, kernels of the application. [`codegen`] gives the code
+//! without files. `examples/quickstart` in the repository is such a firmware for a Cortex-M4.
+//!
+//! # Layers
+//!
+//! Each in a module: [`model`] (verified bytes) -> [`graph`] (operators and tensors) -> [`lifetimes`] (TFLM's
 //! clock) -> [`interference`] (who may not share bytes, a petgraph graph) -> the solver crate -> [`mod@plan`] (offsets, judged
 //! by [`tflm`], which repeats what TFLM will do, and by [`mod@check`], which trusts none of the others).
 

@@ -1,5 +1,11 @@
 //! What build scripts call: the code, the sizes and kernels in it, errors and warnings. `generated.rs` compiles and runs it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
+
 mod common;
 
 use std::fs;
@@ -387,6 +393,10 @@ fn plans_that_are_not_proved_optimal_are_warned_of() {
             .iter()
             .any(|w| w.contains("not proved to be the smallest"))
     );
+    let accepted = builder
+        .accept_unproved()
+        .generate("diamond_c_int8", &model("diamond_c_int8"));
+    assert_eq!(accepted.unwrap().warnings, Vec::<String>::new());
     assert_eq!(generated("dscnn_int8").warnings, Vec::<String>::new());
 }
 
@@ -458,6 +468,7 @@ fn code_of_a_model() {
     let mut found = generated("two_inputs_int8");
     // Sizes that depend on the planner and on the form of plans.
     found.interface.model_bytes = 1_000;
+    found.interface.head_bytes = 400;
     found.interface.tail_bytes = 100;
     let options = RustOptions::default();
     insta::assert_snapshot!(module("two_inputs_int8", &found.interface, &options).unwrap());

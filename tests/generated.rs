@@ -3,6 +3,12 @@
 //!
 //! What Cargo builds stays in its folder for tests, so that only the first time takes long.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -63,7 +69,7 @@ impl Crate {
         let source = |name: &str| fs::read(root("tests/generated_crate").join(name)).unwrap();
         this.write("Cargo.toml", manifest.as_bytes());
         this.write("build.rs", &source("build.rs"));
-        this.write("src/main.rs", &source("app.rs"));
+        this.write("src/main.rs", &source("src/main.rs"));
         // The same versions as here.
         this.write("Cargo.lock", &fs::read(root("Cargo.lock")).unwrap());
         for (name, file) in MODELS {
@@ -129,6 +135,29 @@ fn files(folder: &str) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
         (name, (fs::read(&path).unwrap(), changed))
     };
     entries.map(of).collect()
+}
+
+/// The code that has `part` in it, among the documentation of the crate.
+fn example(part: &str) -> String {
+    let source = fs::read_to_string(root("src/lib.rs")).unwrap();
+    let doc: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    let text = doc.join("\n");
+    let block = text.split("\n```").find(|block| block.contains(part));
+    let (_, code) = block.unwrap().split_once('\n').unwrap();
+    code.to_owned()
+}
+
+/// What the documentation of the crate says, word by word.
+fn tutorial(user: &Crate) {
+    user.write("build.rs", example("build::compile(").as_bytes());
+    user.write("src/main.rs", example("include_model!(").as_bytes());
+    user.write("models/kws.tflite", &model("dscnn_int8"));
+    // With all ones, in the wheel.
+    assert_eq!(user.run(), "[127, 27, -127, 47]\n");
 }
 
 #[test]
@@ -212,4 +241,6 @@ fn a_crate_with_a_build_script() {
             && said.contains("Arena<{ DscnnInt8::ARENA_BYTES }>"),
         "{said}"
     );
+
+    tutorial(&user);
 }

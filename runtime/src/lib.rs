@@ -36,6 +36,9 @@
 //! # }
 //! ```
 //!
+//! Constants, the list of kernels, and typed access to inputs and outputs need not be written by hand: a build script that uses
+//! the crate `arenaplan` generates them, and [`include_model!`] brings them in.
+//!
 //! # The arena
 //!
 //! ```text

@@ -538,7 +538,7 @@ fn accessors_check_the_head() {
     let given = needed - 1;
     let small = Error::ArenaTooSmall { needed, given };
     assert_eq!(session.input::<i8>(&mut head[..given], 0), Err(small));
-    assert_eq!(session.output::<i8>(&mut head[..given], 0), Err(small));
+    assert_eq!(session.output::<i8>(&head[..given], 0), Err(small));
     assert_eq!(session.invoke(&mut head[..given]), Err(small));
     let values = [1i8; 128];
     let result = session.set_input(&mut head[1..], 0, &values);
