@@ -53,12 +53,14 @@ fn one(args: &ExportArgs, options: &Options, source: &Source) -> anyhow::Result<
         bail!("--invokes is for self-tests");
     }
     let (file, options) = chosen(args, options, source, &bytes)?;
+    let is_planned_now = matches!(file, Cow::Owned(_));
+    let for_tflm = |name| exported(args, &options, source, &file, is_planned_now, name);
     let text = match args.format {
-        ExportFormat::C => c::header(&exported(args, &options, source, &file, name)?),
-        ExportFormat::CShim => shim::header(&exported(args, &options, source, &file, name)?)?,
+        ExportFormat::C => c::header(&for_tflm(name)?),
+        ExportFormat::CShim => shim::header(&for_tflm(name)?)?,
         ExportFormat::CSelftest => {
             // A plan that is wrong by itself needs no device to show it.
-            let export = exported(args, &options, source, &file, name)?;
+            let export = for_tflm(name)?;
             self_test(args, source, &file)?.to_c(&export.name.to_string())
         }
         ExportFormat::RustSelftest => self_test(args, source, &file)?.to_rust(&name.to_string()),
@@ -157,12 +159,13 @@ fn exported<'f>(
     args: &ExportArgs,
     options: &Options,
     source: &Source,
-    file: &'f Cow<'_, [u8]>,
+    file: &'f [u8],
+    is_planned_now: bool,
     name: Name,
 ) -> anyhow::Result<Export<'f>> {
     let export = Export::new(file, options, name).map_err(|e| about_scratch(e, &args.layout))?;
     // After planning they have been told.
-    if matches!(file, Cow::Borrowed(_)) {
+    if !is_planned_now {
         for warning in &export.report.warnings {
             complain(&format!("warning: {}: {warning}", source.name()));
         }
