@@ -222,10 +222,7 @@ impl Candidate {
     }
 
     fn unseen(&self) -> usize {
-        self.findings
-            .iter()
-            .filter(|f| !f.unseen.is_empty())
-            .count()
+        self.findings.iter().filter(|f| f.blindness() != 0).count()
     }
 
     /// More is better.
