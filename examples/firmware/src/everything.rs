@@ -92,8 +92,8 @@ fn self_test(interpreter: &mut Interpreter<'_, '_>) {
         narrow: black_box(0),
         hold: black_box(0),
     };
-    let bytes = black_box(&[1] as &[u8]);
-    let numbers = black_box(&[1.0] as &[f32]);
+    let bytes: &[u8] = black_box(&[1]);
+    let numbers: &[f32] = black_box(&[1.0]);
     let near = Expected::Near {
         step: black_box(1),
         within: numbers,
