@@ -105,10 +105,11 @@ fn self_test(interpreter: &mut Interpreter<'_, '_>) {
         near,
     ];
     let outputs = black_box(all).map(|expected| Output { port, expected });
+    let (inputs, signals) = ([port], [signal]);
     let test = SelfTest {
-        inputs: black_box(&[port]),
+        inputs: black_box(&inputs),
         outputs: black_box(&outputs),
-        signals: black_box(&[signal]),
+        signals: black_box(&signals),
     };
     if let Err(failure) = test.run(interpreter) {
         let _ = write!(Sink, "{failure} {failure:?}");
