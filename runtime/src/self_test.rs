@@ -111,7 +111,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Sets one input after the other; `None` for a type that has no numbers here.
+    /// The noise from its start: for the first input.
     pub fn noise(&self) -> Noise {
         Noise {
             word: self.seed,

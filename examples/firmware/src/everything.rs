@@ -8,6 +8,7 @@ use arenaplan_runtime::contract::overlap;
 use arenaplan_runtime::fixed::{
     Multiplier, activation_range, activation_range_f32, clamp, doubling_high, rounding_shift_right,
 };
+use arenaplan_runtime::self_test::{Expected, Output, Port, SelfTest, Signal};
 use arenaplan_runtime::{
     Arena, Code, Contract, Error, Fault, Interpreter, Kernel, Node, Observer, Session, Tensor,
     Type, Value, View, ViewMut, ops, tail_bytes,
@@ -52,6 +53,9 @@ pub fn everything(interpreter: &mut Interpreter<'_, '_>, model: &[u8]) -> Result
     }
     interpreter.invoke_observed(&Look)?;
     interpreter.reset()?;
+    interpreter.input_bytes(any)?.fill(black_box(1));
+    black_box(interpreter.output_bytes(any)?);
+    self_test(interpreter);
 
     // SAFETY: called once, so that there is no other reference.
     let (head, tail) = unsafe { (&mut *addr_of_mut!(HEAD), &mut *addr_of_mut!(TAIL)) };
@@ -74,6 +78,42 @@ pub fn everything(interpreter: &mut Interpreter<'_, '_>, model: &[u8]) -> Result
     let recording = interpreter.recording()?;
     let _ = write!(Sink, "{recording} {recording:?} {session:?}");
     Ok(())
+}
+
+/// Tests of all forms, of which nothing is known beforehand.
+#[inline(never)]
+fn self_test(interpreter: &mut Interpreter<'_, '_>) {
+    let port = Port {
+        element_type: Type(black_box(0)),
+        bytes: black_box(0),
+    };
+    let signal = Signal {
+        seed: black_box(1),
+        narrow: black_box(0),
+        hold: black_box(0),
+    };
+    let bytes: &[u8] = black_box(&[1]);
+    let numbers: &[f32] = black_box(&[1.0]);
+    let near = Expected::Near {
+        step: black_box(1),
+        within: numbers,
+        values: numbers,
+    };
+    let all = [
+        Expected::Bytes(bytes),
+        Expected::Digests(black_box(&[1])),
+        near,
+    ];
+    let outputs = black_box(all).map(|expected| Output { port, expected });
+    let (inputs, signals) = ([port], [signal]);
+    let test = SelfTest {
+        inputs: black_box(&inputs),
+        outputs: black_box(&outputs),
+        signals: black_box(&signals),
+    };
+    if let Err(failure) = test.run(interpreter) {
+        let _ = write!(Sink, "{failure} {failure:?}");
+    }
 }
 
 struct Sink;

@@ -29,6 +29,8 @@ constexpr size_t kArenaBytes = 16 << 20;
 alignas(16) uint8_t arena[kArenaBytes];
 
 bool is_backwards = false;
+// TFLM's own kernel of the operator.
+TfLiteStatus (*invoke_once)(TfLiteContext*, TfLiteNode*) = nullptr;
 
 // Sizes and steps of one direction of a window.
 struct Direction {
@@ -37,7 +39,7 @@ struct Direction {
   bool Has(int at) const { return at >= 0 && at < input; }
 };
 
-// CONV_2D and DEPTHWISE_CONV_2D of int8, element by element, from the first or from the last.
+// CONV_2D and DEPTHWISE_CONV_2D of int8, element by element, from the first or from the last; other types as TFLM does.
 template <bool kDepthwise>
 TfLiteStatus Windows(TfLiteContext* context, TfLiteNode* node) {
   const auto& data = *static_cast<const tflite::OpDataConv*>(node->user_data);
@@ -45,7 +47,7 @@ TfLiteStatus Windows(TfLiteContext* context, TfLiteNode* node) {
   const auto* filter = tflite::micro::GetEvalInput(context, node, 1);
   const auto* bias = tflite::NumInputs(node) > 2 ? tflite::micro::GetEvalInput(context, node, 2) : nullptr;
   auto* output = tflite::micro::GetEvalOutput(context, node, 0);
-  if (input->type != kTfLiteInt8 || filter->type != kTfLiteInt8) return kTfLiteError;
+  if (input->type != kTfLiteInt8 || filter->type != kTfLiteInt8) return invoke_once(context, node);
   int strides[2], dilations[2];
   if (kDepthwise) {
     const auto& p = *static_cast<const TfLiteDepthwiseConvParams*>(node->builtin_data);
@@ -96,8 +98,6 @@ TfLiteStatus Windows(TfLiteContext* context, TfLiteNode* node) {
   }
   return kTfLiteOk;
 }
-
-TfLiteStatus (*invoke_once)(TfLiteContext*, TfLiteNode*) = nullptr;
 
 TfLiteStatus Twice(TfLiteContext* context, TfLiteNode* node) {
   const TfLiteStatus status = invoke_once(context, node);

@@ -23,6 +23,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FLAGS = ("-O1 -w -std=c++17 -fno-rtti -fno-exceptions -fno-threadsafe-statics -DTF_LITE_STATIC_MEMORY "
          "-DTF_LITE_DISABLE_X86_NEON").split()
+# TFLM computes with whatever lies where it expects their constants, which are outside of the FlatBuffer.
+LEFT_OUT = "absolute_buffers_float32",
 BACKWARDS = {"conv": "CONV_2D", "depthwise": "DEPTHWISE_CONV_2D"}
 
 
@@ -57,6 +59,8 @@ class Device:
 
 def check(args, model, folder):
     """(kinds of kernels with which it failed, all that were tried, whether they should fail)."""
+    if model.stem in LEFT_OUT:
+        return None, "not run by TFLM"
     planned = folder / "model.tflite"
     done = run(args.arenaplan, "plan", model, "-o", planned, "--force", "--target", "tflm-reference")
     if done.returncode != 0 or not planned.exists():
@@ -80,13 +84,8 @@ def check(args, model, folder):
     for mode, kind in BACKWARDS.items():
         if kind not in names:
             continue
-        try:
-            if not device.passes(f"{mode}-forwards"):
-                raise Wrong(f"fails with a plain {kind}")
-        except Wrong as e:
-            if "status 0" in str(e) or "invoke" in str(e):
-                continue  # Types that the plain kernel has not.
-            raise
+        if not device.passes(f"{mode}-forwards"):
+            raise Wrong(f"fails with a plain {kind}")
         passes = device.passes(f"{mode}-backwards")
         if kind not in kinds and not passes:
             raise Wrong(f"fails with {kind} backwards, though no output lies over an input")
