@@ -1,5 +1,10 @@
 //! A crate as a user has it (`generated_crate/group_main.rs`) whose models share arenas: it is built, and the program computes what TensorFlow
 //! Lite Micro does with each model alone.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and talk"
+)]
 
 mod common;
 #[path = "common/split.rs"]
