@@ -37,6 +37,7 @@
 //! ```
 
 mod error;
+mod group;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -53,6 +54,7 @@ use crate::target::Target;
 use crate::text::thousands;
 
 pub use error::{Error, ErrorKind};
+pub use group::GeneratedGroup;
 
 /// Plans a model for this project's runtime, and writes what `arenaplan_runtime::include_model!` brings in.
 ///
@@ -82,6 +84,7 @@ pub struct Builder {
     code: RustOptions,
     kernels: Vec<(String, String)>,
     out_dir: Option<PathBuf>,
+    groups: Vec<group::Group>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +99,7 @@ struct Source {
 pub struct Generated {
     /// The name: files are called `NAME.rs` and `NAME.tflite`.
     pub name: String,
-    /// The code.
+    /// The code; empty for a model of a group, which has code for all.
     pub rust: String,
     /// The planned model, and the figures of its plan.
     pub planned: Planned,
@@ -127,6 +130,7 @@ impl Builder {
             code: RustOptions::default(),
             kernels: Vec::new(),
             out_dir: None,
+            groups: Vec::new(),
         }
     }
 
@@ -193,6 +197,43 @@ impl Builder {
         self
     }
 
+    /// The models called so take turns on one arena, in which all of them are prepared: `include_model!("voice")` brings in the
+    /// type `Voice`, which owns the arena, and a type for the turn of each model. See [`crate::share`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), arenaplan::build::Error> {
+    /// arenaplan::build::Builder::new()
+    ///     .model("models/vad.tflite")
+    ///     .model("models/kws.tflite")
+    ///     .share("voice", &["vad", "kws"])
+    ///     .compile()
+    /// # }
+    /// ```
+    ///
+    /// In the program, `Voice::new(&mut arena)?` prepares them, and `voice.vad()` is a turn of the first, with the methods of a
+    /// type of a model alone.
+    pub fn share(mut self, name: impl Into<String>, models: &[&str]) -> Self {
+        self.groups
+            .push(group::Group::new(name.into(), models, false));
+        self
+    }
+
+    /// As [`share`](Self::share), and each model reads an output of the one before it where that lies: the input that fits has
+    /// no method that sets it. Models run in this order, with no other in between.
+    pub fn cascade(mut self, name: impl Into<String>, models: &[&str]) -> Self {
+        self.groups
+            .push(group::Group::new(name.into(), models, true));
+        self
+    }
+
+    /// In the group that was added last, an output of a model is an input of a later one: `.link("detector:0=classifier:0")`.
+    pub fn link(mut self, link: impl Into<String>) -> Self {
+        if let Some(group) = self.groups.last_mut() {
+            group.links.push(link.into());
+        }
+        self
+    }
+
     /// Which kernels the program gets: those that the model needs, or all.
     pub fn operators(mut self, operators: Operators) -> Self {
         self.code.operators = operators;
@@ -237,18 +278,28 @@ impl Builder {
         for source in &self.models {
             tell(&format!("rerun-if-changed={}", source.path.display()));
         }
-        for generated in self.generate_all(&root)? {
+        let file = |name: &str, extension: &str| out.join(format!("{name}.{extension}"));
+        let put = |generated: &Generated| {
             for warning in &generated.warnings {
                 tell(&format!("warning={warning}"));
             }
-            let file = |extension: &str| out.join(format!("{}.{extension}", generated.name));
-            write(&file("tflite"), &generated.planned.file)?;
-            write(&file("rs"), generated.rust.as_bytes())?;
+            write(&file(&generated.name, "tflite"), &generated.planned.file)
+        };
+        for generated in self.generate_all(&root)? {
+            put(&generated)?;
+            write(&file(&generated.name, "rs"), generated.rust.as_bytes())?;
+        }
+        for group in self.generate_groups(&root)? {
+            for warning in &group.warnings {
+                tell(&format!("warning={warning}"));
+            }
+            group.models.iter().try_for_each(put)?;
+            write(&file(&group.name, "rs"), group.rust.as_bytes())?;
         }
         Ok(())
     }
 
-    /// What [`compile`](Self::compile) writes, with paths relative to `root`.
+    /// What [`compile`](Self::compile) writes for models that share their arena with no other, with paths relative to `root`.
     ///
     /// # Errors
     /// As those of [`compile`](Self::compile).
@@ -257,6 +308,10 @@ impl Builder {
             return Err(ErrorKind::NoModels.into());
         }
         let mut known: Vec<(String, String, &Path)> = Vec::new();
+        for group in &self.groups {
+            let name = &group.name;
+            known.push((name.to_lowercase(), names::type_name(name), Path::new(name)));
+        }
         let mut all = Vec::new();
         for source in &self.models {
             let path = &source.path;
@@ -274,13 +329,10 @@ impl Builder {
                 .of(path));
             }
             known.push((file_name, type_name, path));
-            let bytes = fs::read(root.join(path)).map_err(|e| {
-                ErrorKind::Read {
-                    folder: root.to_owned(),
-                    reason: e.to_string(),
-                }
-                .of(path)
-            })?;
+            if self.groups.iter().any(|group| group.has(&name)) {
+                continue;
+            }
+            let bytes = source.read(root)?;
             let generated = self.generate(&name, &bytes);
             let mut generated = generated.map_err(|e| e.kind.of(path))?;
             for warning in &mut generated.warnings {
@@ -288,11 +340,16 @@ impl Builder {
             }
             all.push(generated);
         }
+        let in_groups = !self.groups.is_empty();
         let used = |name: &str| {
             let mut kernels = all.iter().flat_map(|g: &Generated| &g.interface.kernels);
             kernels.any(|kernel| kernel.is_own && kernel.operator == name)
         };
-        let idle = self.kernels.iter().filter(|(name, _)| !used(name));
+        // With groups, others may use them.
+        let idle = self
+            .kernels
+            .iter()
+            .filter(|(name, _)| !in_groups && !used(name));
         let idle: Vec<_> = idle
             .map(|(name, path)| {
                 format!("no operator of a model is called {name:?}, for which {path} is given")
@@ -309,15 +366,10 @@ impl Builder {
     /// # Errors
     /// If the bytes are no model, it cannot be planned or run, or the arena is above the limit.
     pub fn generate(&self, name: &str, model: &[u8]) -> Result<Generated, Error> {
-        if model.starts_with(b"version https://git-lfs") {
+        if is_git_lfs(model) {
             return Err(ErrorKind::GitLfs.into());
         }
-        let own = self.kernels.iter();
-        let own = own.map(|(operator, path)| OwnKernel::new(operator, path));
-        let code = RustOptions {
-            own_kernels: own.collect::<Result<_, _>>()?,
-            ..self.code.clone()
-        };
+        let code = self.code()?;
         let planned = plan(model, &self.options)?;
         let interface = Interface::read(&planned.file, &code.own_kernels)?;
         if let Some(limit) = self
@@ -334,6 +386,16 @@ impl Builder {
             warnings,
             planned,
             interface,
+        })
+    }
+
+    /// How code is written.
+    fn code(&self) -> Result<RustOptions, Error> {
+        let own = self.kernels.iter();
+        let own = own.map(|(operator, path)| OwnKernel::new(operator, path));
+        Ok(RustOptions {
+            own_kernels: own.collect::<Result<_, _>>()?,
+            ..self.code.clone()
         })
     }
 
@@ -380,6 +442,16 @@ impl Builder {
 }
 
 impl Source {
+    fn read(&self, root: &Path) -> Result<Vec<u8>, Error> {
+        fs::read(root.join(&self.path)).map_err(|e| {
+            ErrorKind::Read {
+                folder: root.to_owned(),
+                reason: e.to_string(),
+            }
+            .of(&self.path)
+        })
+    }
+
     /// What the model is called.
     fn name(&self) -> Result<String, Error> {
         match (&self.name, self.path.file_stem()) {
@@ -391,6 +463,11 @@ impl Source {
             (None, None) => Err(ErrorKind::NoName.of(&self.path)),
         }
     }
+}
+
+/// Whether it is not the model, but what Git LFS keeps in its place.
+fn is_git_lfs(model: &[u8]) -> bool {
+    model.starts_with(b"version https://git-lfs")
 }
 
 /// What the planner has to say.

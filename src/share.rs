@@ -167,6 +167,35 @@ pub fn plan(members: &[Member<'_>], links: &[Link], options: &Options) -> Result
     })
 }
 
+impl Port {
+    fn parse(text: &str, members: &[Member<'_>]) -> Result<Self, String> {
+        let (name, number) = text.rsplit_once(':').unwrap_or((text, "0"));
+        let index = number
+            .parse()
+            .map_err(|_| format!("{text:?} has no number behind the colon"))?;
+        let all = 0..members.len();
+        let named: Vec<usize> = all.filter(|&m| members[m].name == name).collect();
+        let place = || name.parse().ok().filter(|&m: &usize| m < members.len());
+        let model = match named[..] {
+            [only] => Some(only),
+            [] => place(),
+            _ => {
+                return Err(format!(
+                    "several models are called {name}; give the place in the list, from 0 on"
+                ));
+            }
+        };
+        let names = || members.iter().map(|m| m.name).collect::<Vec<_>>();
+        let model = model.ok_or_else(|| {
+            format!(
+                "no model is called {name}; there are {}",
+                names().join(", ")
+            )
+        })?;
+        Ok(Self { model, index })
+    }
+}
+
 /// Reads all models.
 fn graphs<'a>(members: &[Member<'a>]) -> Result<Vec<Graph<'a>>, Error> {
     if members.is_empty() {
@@ -182,6 +211,27 @@ fn graphs<'a>(members: &[Member<'a>]) -> Result<Vec<Graph<'a>>, Error> {
 }
 
 impl Link {
+    /// The link that `text` describes, as `detector:0=classifier:0`: a model by its name, or by its place in the list, from 0 on;
+    /// outputs and inputs from 0 on, and the first one where there is no number.
+    ///
+    /// # Errors
+    /// [`Error::Link`].
+    pub fn parse(text: &str, members: &[Member<'_>]) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::Link {
+            link: text.to_owned(),
+            reason,
+        };
+        let Some((from, to)) = text.split_once('=') else {
+            return Err(wrong(
+                "give it as MODEL:OUTPUT=MODEL:INPUT, like detector:0=classifier:0".into(),
+            ));
+        };
+        Ok(Self {
+            from: Port::parse(from, members).map_err(wrong)?,
+            to: Port::parse(to, members).map_err(wrong)?,
+        })
+    }
+
     /// The link in words: `detector:0=classifier:0`.
     pub fn text(&self, members: &[Member<'_>]) -> String {
         let port = |port: Port| {

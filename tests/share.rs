@@ -155,6 +155,46 @@ fn halves_compute_what_the_whole_does() {
     assert!(cuts > 20, "{cuts}");
 }
 
+/// Three parts: the one in the middle has its input and its output fixed.
+#[test]
+fn thirds_compute_what_the_whole_does() {
+    let mut cuts = 0;
+    for name in ["dscnn_int8", "resnet_int8", "unet_int8"] {
+        let whole = common::model(name);
+        for target in [Target::Arenaplan, Target::TflmReference] {
+            let own = options(target);
+            let planned = plan(&whole, &options(Target::Arenaplan)).unwrap();
+            let bytes = planned.report.arena_32.arena_bytes as usize;
+            let expected = run_in_turns(&[&planned.file], &[], bytes);
+            for (first_cut, second_cut) in [(2, 4), (3, 3), (4, 5), (6, 2), (8, 2)] {
+                let parts = split(&whole, first_cut).and_then(|[first, rest]| {
+                    let [second, third] = split(&rest, second_cut)?;
+                    Some([first, second, third])
+                });
+                let Some([first, second, third]) = parts else {
+                    continue;
+                };
+                let files = [
+                    ("first", &first[..]),
+                    ("second", &second[..]),
+                    ("third", &third[..]),
+                ];
+                let links = share::cascade(&members(&files), &[], &own).unwrap();
+                assert_eq!(links, [link((0, 0), (1, 0)), link((1, 0), (2, 0))]);
+                let shared = shared(&files, &links, &own);
+                if target == Target::Arenaplan {
+                    let bytes = shared.total().arena_32.arena_bytes as usize;
+                    let files: Vec<&[u8]> = shared.models.iter().map(|m| &m.file[..]).collect();
+                    let found = run_in_turns(&files, &links, bytes);
+                    assert_eq!(found, expected, "{name} cut at {first_cut}, {second_cut}");
+                }
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts > 6, "{cuts}");
+}
+
 #[test]
 fn every_target_puts_what_is_linked_in_one_place() {
     for name in ["dscnn_int8", "resnet_int8"] {

@@ -177,7 +177,7 @@ fn what_cannot_be_linked() {
     };
     refused(
         &["--link", "front:0"],
-        "--link front:0: give it as MODEL:OUTPUT=MODEL:INPUT",
+        "link front:0: give it as MODEL:OUTPUT=MODEL:INPUT",
     );
     refused(
         &["--link", "front:0=nobody:0"],

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::codegen;
+use crate::share;
 use crate::text::thousands;
 
 /// Why models were not compiled: which file, what is wrong, what to do.
@@ -52,6 +53,26 @@ pub enum ErrorKind {
     Plan(crate::Error),
     /// There is no code for the model.
     Code(codegen::Error),
+    /// Models cannot share an arena.
+    Share(share::Error),
+    /// A group of models that is not one.
+    Group {
+        /// The group's name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Models that share an arena need a larger one than the limit.
+    GroupLimit {
+        /// The group's name.
+        name: String,
+        /// The models.
+        models: Vec<String>,
+        /// The one with the largest head.
+        largest: String,
+        /// The [`ErrorKind::ArenaLimit`], with the tails of all.
+        kind: Box<ErrorKind>,
+    },
     /// The model needs a larger arena than the limit.
     ArenaLimit {
         /// Bytes of the smallest arena.
@@ -110,6 +131,18 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Plan(error) => error.fmt(f),
             ErrorKind::Code(error) => error.fmt(f),
+            ErrorKind::Share(error) => error.fmt(f),
+            ErrorKind::Group { name, reason } => write!(f, "the group {name:?}: {reason}"),
+            ErrorKind::GroupLimit {
+                name,
+                models,
+                largest,
+                kind,
+            } => write!(
+                f,
+                "{} share an arena, {name:?}. With {largest}, which has the largest head, it {kind}",
+                models.join(", ")
+            ),
             ErrorKind::ArenaLimit {
                 needed,
                 limit,

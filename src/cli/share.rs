@@ -13,7 +13,7 @@ use super::text::{shown, thousands};
 use super::{Status, complain};
 use crate::plan::Options;
 use crate::report::Arena;
-use crate::share::{self, Error, Link, Member, Port, Shared, Totals};
+use crate::share::{self, Error, Link, Member, Shared, Totals};
 use crate::target::Target;
 
 /// The figures of all models together: the last object of the array.
@@ -151,19 +151,7 @@ pub(super) fn links(
     members: &[Member<'_>],
     options: &Options,
 ) -> anyhow::Result<Vec<Link>> {
-    let parse = |text: &String| {
-        let ends = text.split_once('=');
-        let ends = ends.with_context(|| {
-            format!(
-                "--link {text}: give it as MODEL:OUTPUT=MODEL:INPUT, like detector:0=classifier:0"
-            )
-        })?;
-        let port = |end| port(end, members).with_context(|| format!("--link {text}"));
-        anyhow::Ok(Link {
-            from: port(ends.0)?,
-            to: port(ends.1)?,
-        })
-    };
+    let parse = |text: &String| Link::parse(text, members);
     let links: Vec<Link> = args.links.iter().map(parse).collect::<Result<_, _>>()?;
     match args.cascade {
         true => share::cascade(members, &links, options).map_err(|e| match e {
@@ -172,32 +160,6 @@ pub(super) fn links(
         }),
         false => Ok(links),
     }
-}
-
-fn port(text: &str, members: &[Member<'_>]) -> anyhow::Result<Port> {
-    let (name, index) = text.rsplit_once(':').unwrap_or((text, "0"));
-    let index = index.parse();
-    let index = index.with_context(|| format!("{text:?} has no number behind the colon"))?;
-    let named: Vec<usize> = (0..members.len())
-        .filter(|&m| members[m].name == name)
-        .collect();
-    let model = match named[..] {
-        [only] => only,
-        [_, _, ..] => {
-            bail!("several models are called {name}; give the place in the list, from 0 on")
-        }
-        [] => {
-            let place = name
-                .parse()
-                .ok()
-                .filter(|&place: &usize| place < members.len());
-            let known: Vec<_> = members.iter().map(|m| shown(m.name)).collect();
-            place.with_context(|| {
-                format!("no model is called {name}; there are {}", known.join(", "))
-            })?
-        }
-    };
-    Ok(Port { model, index })
 }
 
 /// Every file, or none: a group is planned as a whole.

@@ -4,6 +4,7 @@
 //! [`crate::build`] calls both in a build script.
 
 mod error;
+mod group;
 pub mod kernels;
 pub mod names;
 mod rust;
@@ -16,6 +17,7 @@ use crate::graph::Graph;
 use crate::model::Model;
 
 pub use error::Error;
+pub use group::{Turn, group};
 pub use kernels::{KernelUse, Operators, OwnKernel};
 pub use rust::{RustOptions, module, rust};
 

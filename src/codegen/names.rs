@@ -39,6 +39,84 @@ pub fn type_name(name: &str) -> String {
     text
 }
 
+/// The name of the method for a model that is called `name`: `kws_ref_model` for `KWS ref-model`.
+///
+/// Letters and digits stay, as small ones, with `_` for what stands between them. Where that gives no name, or one that is in
+/// use, `model_` is put in front.
+pub fn method_name(name: &str) -> String {
+    let words = name.split(|c: char| !is_of_name(c) && c != '_');
+    let words: Vec<_> = words
+        .filter(|w| !w.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let text = words.join("_");
+    let is_digit = |c: char| c.is_ascii_digit();
+    match text.is_empty() || text.starts_with(is_digit) || KEYWORDS.contains(&&text[..]) {
+        true => format!("model_{text}"),
+        false => text,
+    }
+}
+
+/// Words that cannot be names of methods: those of the language, and the methods that are there anyway.
+const KEYWORDS: &[&str] = &[
+    "_",
+    "abstract",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "const",
+    "continue",
+    "crate",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "head",
+    "if",
+    "impl",
+    "in",
+    "in_memory",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "memory",
+    "mod",
+    "move",
+    "mut",
+    "new",
+    "override",
+    "priv",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+];
+
 /// Whether a character may stand anywhere in a name of Rust, but for digits at its start: ASCII, and the letters of large
 /// alphabets, of which that is known.
 fn is_of_name(c: char) -> bool {
@@ -103,6 +181,23 @@ mod tests {
         ];
         for (name, expected) in cases {
             assert_eq!(type_name(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn methods_have_names_of_rust() {
+        let cases = [
+            ("kws", "kws"),
+            ("KWS ref-model.v2", "kws_ref_model_v2"),
+            ("wake_word", "wake_word"),
+            ("3d", "model_3d"),
+            ("type", "model_type"),
+            ("new", "model_new"),
+            ("--", "model_"),
+            ("Größe", "größe"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(method_name(name), expected, "{name}");
         }
     }
 

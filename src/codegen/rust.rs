@@ -40,7 +40,15 @@ impl Default for RustOptions {
 }
 
 impl RustOptions {
-    fn check(&self) -> Result<(), Error> {
+    /// The visibility, with what separates it from an item.
+    pub(super) fn visible(&self) -> String {
+        match self.visibility.as_str() {
+            "" => String::new(),
+            visibility => format!("{visibility} "),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
         let text = self.visibility.as_str();
         let inner = text.strip_prefix("pub(").and_then(|t| t.strip_suffix(')'));
         let inner = inner.map(|t| t.strip_prefix("in ").unwrap_or(t));
@@ -92,29 +100,39 @@ pub fn module(name: &str, model: &Interface, options: &RustOptions) -> Result<St
     Ok(text)
 }
 
+/// The beginning of a file: what it is, and that it fits the runtime.
+pub(super) fn header(what: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "{WRITTEN_BY}{version}: {what}.\n\nconst _: () = assert!(\n    ::arenaplan_runtime::INTERFACE == \
+         {INTERFACE},\n    \"the code for the model was generated for another version of arenaplan-runtime: give the crates \
+         arenaplan and arenaplan-runtime the same version\"\n);\n\n"
+    )
+}
+
 /// Programs use a part of what is there, and have lints of their own.
-const ALLOW: &str = "\
+pub(super) const ALLOW: &str = "\
 #[allow(dead_code, unreachable_pub, unused_qualifications)]
 #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
 
-struct Writer<'w> {
-    name: &'w str,
-    type_name: &'w str,
-    model: &'w Interface,
-    options: &'w RustOptions,
+pub(super) struct Writer<'w> {
+    pub(super) name: &'w str,
+    pub(super) type_name: &'w str,
+    pub(super) model: &'w Interface,
+    pub(super) options: &'w RustOptions,
 }
 
 /// An input or an output, and how its items are called.
-struct Item<'w> {
+pub(super) struct Item<'w> {
     port: &'w Port,
-    index: usize,
+    pub(super) index: usize,
     /// `input`, or `input_0` where there are several.
     lower: String,
     /// The same for constants.
     upper: String,
     /// The type of its elements, if they can be reached.
     element: Option<&'static str>,
-    is_input: bool,
+    pub(super) is_input: bool,
 }
 
 impl Item<'_> {
@@ -141,7 +159,7 @@ impl Item<'_> {
     }
 
     /// What it is, for a comment.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let name = match self.port.name.is_empty() {
             true => String::new(),
             false => format!(" `{}`", in_comment(&self.port.name)),
@@ -156,7 +174,7 @@ impl Item<'_> {
 }
 
 impl Writer<'_> {
-    fn items(&self, is_input: bool) -> Vec<Item<'_>> {
+    pub(super) fn items(&self, is_input: bool) -> Vec<Item<'_>> {
         let (ports, what) = match is_input {
             true => (&self.model.inputs, "input"),
             false => (&self.model.outputs, "output"),
@@ -186,18 +204,8 @@ impl Writer<'_> {
             ..
         } = self;
         let file = in_comment(self.name);
-        let visibility = match self.options.visibility.as_str() {
-            "" => String::new(),
-            visibility => format!("{visibility} "),
-        };
-        let version = env!("CARGO_PKG_VERSION");
-        writeln!(f, "{WRITTEN_BY}{version}: the model `{file}`.\n")?;
-        writeln!(
-            f,
-            "const _: () = assert!(\n    ::arenaplan_runtime::INTERFACE == {INTERFACE},\n    \"the code for the model was \
-             generated for another version of arenaplan-runtime: give the crates arenaplan and arenaplan-runtime the same \
-             version\"\n);\n"
-        )?;
+        let visibility = self.options.visible();
+        f.push_str(&header(&format!("the model `{file}`")));
         writeln!(
             f,
             "/// The model `{file}`, ready to run in {} bytes of memory.\n///",
@@ -218,13 +226,13 @@ impl Writer<'_> {
         }
         self.methods(f)?;
         for item in inputs.iter().chain(&outputs) {
-            port_methods(f, item)?;
+            port_methods(f, item, false)?;
         }
         f.push_str("}\n");
         Ok(())
     }
 
-    fn constants(&self, f: &mut String) -> std::fmt::Result {
+    pub(super) fn constants(&self, f: &mut String) -> std::fmt::Result {
         let model = self.model;
         writeln!(
             f,
@@ -363,7 +371,7 @@ impl Writer<'_> {
     }
 }
 
-fn port_constants(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
+pub(super) fn port_constants(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
     let Item { upper, port, .. } = item;
     let dims: Vec<_> = port.shape.iter().map(usize::to_string).collect();
     writeln!(
@@ -385,7 +393,12 @@ fn port_constants(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
+/// Methods for one input or output; `is_turn`: of a turn, which has a session and a head in place of an interpreter.
+pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> std::fmt::Result {
+    let (access, head) = match is_turn {
+        true => ("self.session.", "self.head, "),
+        false => ("self.interpreter.", ""),
+    };
     let Item {
         lower,
         upper,
@@ -409,7 +422,7 @@ fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
     pub fn {lower}_mut(
         &mut self,
     ) -> ::core::result::Result<&mut [{element}; {len}], ::arenaplan_runtime::Error> {{
-        self.interpreter.input_array({index})
+        {access}input_array({head}{index})
     }}
 "#
         )),
@@ -423,7 +436,7 @@ fn port_methods(f: &mut String, item: &Item<'_>) -> std::fmt::Result {
     pub fn {lower}(
         &self,
     ) -> ::core::result::Result<&[{element}; {len}], ::arenaplan_runtime::Error> {{
-        self.interpreter.output_array({index})
+        {access}output_array({head}{index})
     }}
 "#
         )),

@@ -227,7 +227,8 @@ impl<'s> Search<'s> {
         places().map_err(|error| Error::of(&self.members[model], error))
     }
 
-    /// Where a place's models would have it, the one with the largest head first; the bottom; the tops of heads.
+    /// Where a place's models would have it, the one with the largest head first; the bottom; the tops of heads; and above
+    /// them, which is always possible.
     fn likely(&mut self, place: usize, offsets: &[Option<u64>]) -> Result<Vec<u64>, Error> {
         let align = self.options.alignment();
         let bytes = self.linked.places[place].bytes;
@@ -243,6 +244,9 @@ impl<'s> Search<'s> {
         let tops = plans.iter().filter_map(|p| p.0.checked_sub(bytes));
         let tops = tops.map(|top| top / align * align);
         let all = own.map(|o| o / align * align).chain([0]).chain(tops);
+        // Above all else it is in nobody's way.
+        let above = plans.iter().map(|p| p.0.next_multiple_of(align)).max();
+        let all = all.chain(above);
         let mut known = BTreeSet::new();
         Ok(all.filter(|&o| known.insert(o)).collect())
     }

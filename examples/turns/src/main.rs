@@ -98,7 +98,7 @@ fn turns() -> Result<bool, Error> {
     }
     // The outputs say something, and some models have state.
     let has_state = expected.iter().any(|e| e[0] != e[2]);
-    Ok(right && has_state && expected.iter().all(|e| e[0] != e[1]))
+    Ok(right && has_state && expected.iter().all(varies))
 }
 
 fn cascade() -> Result<bool, Error> {
@@ -134,7 +134,11 @@ fn cascade() -> Result<bool, Error> {
         );
         right &= is_right;
     }
-    Ok(right && expected[0] != expected[1])
+    Ok(right && varies(&expected))
+}
+
+fn varies(digests: &[u32; SEEDS.len()]) -> bool {
+    digests.iter().any(|&digest| digest != digests[0])
 }
 
 fn word(is_right: bool) -> &'static str {

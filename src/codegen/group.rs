@@ -1,0 +1,254 @@
+//! Rust for models that take turns on one arena: a type that owns the arena, and a type for the turn of each model.
+//!
+//! ```text
+//! struct Voice<'a>           ARENA_BYTES, HEAD_BYTES, TAIL_BYTES, new, in_memory; vad, kws: a turn of a model
+//! struct Vad<'s, 'a>         what the type of a model alone has: constants, input_mut, invoke, output, reset
+//! ```
+//!
+//! The turn of a model borrows the whole, so that nobody reads an output that another model has overwritten. An input that is
+//! linked to another model's output has no method that sets it.
+
+use std::fmt::Write;
+
+use super::Interface;
+use super::error::Error;
+use super::names::{in_comment, is_file_name, method_name, type_name};
+use super::rust::{ALLOW, RustOptions, Writer, header, port_constants, port_methods};
+use crate::text::thousands;
+
+/// A model of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'t> {
+    /// The name: the file is called `NAME.tflite`.
+    pub name: &'t str,
+    /// What a program has to know of it.
+    pub model: &'t Interface,
+    /// Inputs that are outputs of models before it, and not set.
+    pub linked: &'t [usize],
+}
+
+/// The code for models that share an arena, of which the head and all tails are the parts, to be written as `NAME.rs`.
+///
+/// # Errors
+/// [`Error::Name`].
+pub fn group(name: &str, turns: &[Turn<'_>], options: &RustOptions) -> Result<String, Error> {
+    options.check()?;
+    for name in turns.iter().map(|t| t.name).chain([name]) {
+        if !is_file_name(name) {
+            return Err(Error::Name {
+                what: "model's name",
+                name: name.to_owned(),
+                reason: "cannot be that of a file: give it another one with `.named(\"...\")`",
+            });
+        }
+    }
+    let mut text = String::new();
+    let all = Group {
+        name,
+        type_name: &type_name(name),
+        turns,
+        options,
+    };
+    // Writing to a string cannot fail.
+    let _ = all.write(&mut text);
+    Ok(text)
+}
+
+struct Group<'g> {
+    name: &'g str,
+    type_name: &'g str,
+    turns: &'g [Turn<'g>],
+    options: &'g RustOptions,
+}
+
+impl Group<'_> {
+    fn head_bytes(&self) -> usize {
+        let heads = self.turns.iter().map(|t| t.model.head_bytes);
+        heads.max().unwrap_or(0)
+    }
+
+    fn tail_bytes(&self) -> usize {
+        self.turns.iter().map(|t| t.model.tail_bytes).sum()
+    }
+
+    fn write(&self, f: &mut String) -> std::fmt::Result {
+        let &Self {
+            type_name: name,
+            turns,
+            options,
+            ..
+        } = self;
+        let names: Vec<_> = turns
+            .iter()
+            .map(|t| format!("`{}`", in_comment(t.name)))
+            .collect();
+        let names = names.join(", ");
+        let arena = self.head_bytes() + self.tail_bytes();
+        f.push_str(&header(&format!("models that share an arena, {names}")));
+        let visibility = options.visible();
+        writeln!(
+            f,
+            "/// The models {names}, which take turns on one arena of {} bytes (`{}`).\n///\n/// Between two turns of a \
+             model, nothing of it is left but what it keeps: inputs are set before each inference.",
+            thousands(arena as u64),
+            in_comment(self.name)
+        )?;
+        if turns.iter().any(|t| !t.linked.is_empty()) {
+            writeln!(
+                f,
+                "/// Linked models run in this order, with no other in between: inputs that have no method are outputs of a \
+                 model before."
+            )?;
+        }
+        writeln!(
+            f,
+            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    head: &'a mut [u8],"
+        )?;
+        for turn in turns {
+            let field = method_name(turn.name);
+            writeln!(f, "    {field}: ::arenaplan_runtime::Session<'static, 'a>,")?;
+        }
+        writeln!(f, "}}\n\n{ALLOW}\nimpl<'a> {name}<'a> {{")?;
+        for (constant, bytes, what) in [
+            ("ARENA", arena, "the smallest arena: the head and all tails"),
+            (
+                "HEAD",
+                self.head_bytes(),
+                "the head, on which the models take turns",
+            ),
+            ("TAIL", self.tail_bytes(), "all tails"),
+        ] {
+            writeln!(
+                f,
+                "    /// Bytes of {what}.\n    pub const {constant}_BYTES: usize = {bytes};"
+            )?;
+        }
+        self.makers(f, arena)?;
+        for turn in turns {
+            let (method, turn_type) = (method_name(turn.name), type_name(turn.name));
+            writeln!(
+                f,
+                "\n    /// A turn of the model `{}`.\n    #[inline]\n    pub fn {method}(&mut self) -> {turn_type}<'_, 'a> \
+                 {{\n        {turn_type} {{ session: &mut self.{method}, head: self.head }}\n    }}",
+                in_comment(turn.name)
+            )?;
+        }
+        f.push_str("}\n");
+        turns.iter().try_for_each(|turn| self.turn(f, turn))
+    }
+
+    fn makers(&self, f: &mut String, arena: usize) -> std::fmt::Result {
+        let name = self.type_name;
+        let turns = || self.turns.iter();
+        let list =
+            |words: fn(&Turn<'_>) -> String| turns().map(words).collect::<Vec<_>>().join(", ");
+        let fields = list(|t| method_name(t.name));
+        let tails = list(|t| format!("{}::TAIL_BYTES", type_name(t.name)));
+        write!(
+            f,
+            r#"
+    /// Prepares all models in `arena`, which is large enough, or the program is not compiled.
+    ///
+    /// # Errors
+    /// None: the files were prepared on the host in the same way.
+    #[inline]
+    pub fn new<const BYTES: usize>(
+        arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
+    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
+        const {{
+            assert!(
+                BYTES >= {arena},
+                "{name} needs an arena of {arena} bytes: Arena<{{{{ {name}::ARENA_BYTES }}}}>"
+            )
+        }};
+        Self::in_memory(arena.as_mut_slice())
+    }}
+
+    /// Prepares all models in `memory`, which starts at a multiple of 16 and has [`Self::ARENA_BYTES`] or more.
+    ///
+    /// # Errors
+    /// If the memory is too small or not aligned.
+    pub fn in_memory(
+        memory: &'a mut [u8],
+    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
+        let (head, [{fields}]) = ::arenaplan_runtime::share(memory, [{tails}])?;
+"#
+        )?;
+        for turn in turns() {
+            let (field, turn_type) = (method_name(turn.name), type_name(turn.name));
+            writeln!(
+                f,
+                "        let {field} = ::arenaplan_runtime::Session::new({turn_type}::MODEL, {turn_type}::KERNELS, head, \
+                 {field})?;"
+            )?;
+        }
+        writeln!(
+            f,
+            "        ::core::result::Result::Ok(Self {{ head, {fields} }})\n    }}"
+        )
+    }
+
+    fn turn(&self, f: &mut String, turn: &Turn<'_>) -> std::fmt::Result {
+        let name = type_name(turn.name);
+        let (file, owner) = (in_comment(turn.name), self.type_name);
+        let visibility = self.options.visible();
+        let writer = Writer {
+            name: turn.name,
+            type_name: &name,
+            model: turn.model,
+            options: self.options,
+        };
+        let (inputs, outputs) = (writer.items(true), writer.items(false));
+        writeln!(f, "\n/// A turn of the model `{file}` of [`{owner}`].\n///")?;
+        for item in inputs.iter().chain(&outputs) {
+            let is_linked = item.is_input && turn.linked.contains(&item.index);
+            let note = match is_linked {
+                true => " (left there by the model before)",
+                false => "",
+            };
+            writeln!(f, "/// - {}{note}", item.words())?;
+        }
+        writeln!(
+            f,
+            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'s, 'a> {{\n    session: &'s mut \
+             ::arenaplan_runtime::Session<'static, 'a>,\n    head: &'s mut [u8],\n}}\n\n{ALLOW}\nimpl<'s, 'a> {name}<'s, 'a> {{"
+        )?;
+        writer.constants(f)?;
+        for item in inputs.iter().chain(&outputs) {
+            port_constants(f, item)?;
+        }
+        f.push_str(
+            r#"
+    /// Runs the model once. Inputs are to be set before each time: their memory is used again.
+    ///
+    /// # Errors
+    /// If a kernel cannot run an operator.
+    #[inline]
+    pub fn invoke(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {
+        self.session.invoke(self.head)
+    }
+
+    /// Sets what the model keeps from one inference to the next to what it was before the first.
+    ///
+    /// # Errors
+    /// None with this model.
+    #[inline]
+    pub fn reset(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {
+        self.session.reset()
+    }
+
+    /// The session that runs the model.
+    #[inline]
+    pub fn session(&self) -> &::arenaplan_runtime::Session<'static, 'a> {
+        self.session
+    }
+"#,
+        );
+        let is_set = |index| !turn.linked.contains(&index);
+        for item in inputs.iter().filter(|i| is_set(i.index)).chain(&outputs) {
+            port_methods(f, item, true)?;
+        }
+        f.push_str("}\n");
+        Ok(())
+    }
+}
