@@ -85,7 +85,7 @@ impl<'a> Export<'a> {
             _ => None,
         };
         let mut libraries = Vec::new();
-        for scratch in options.scratch_by_library(&graph, Prepared::Stored)? {
+        for scratch in options.scratch_by_library(&graph, Prepared::stored(&graph))? {
             let simulation =
                 tflm::simulate(&graph, &inspection.lifetimes, &scratch, offsets.as_deref())?;
             let unplanned = inspection.report.greedy_head_bytes;

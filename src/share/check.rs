@@ -112,7 +112,7 @@ impl<'g, 'a> Laid<'g, 'a> {
             StoredPlan::Absent => (None, None),
         };
         let lifetimes = Lifetimes::of(graph)?;
-        let all = options.scratch_by_library(graph, Prepared::Stored)?;
+        let all = options.scratch_by_library(graph, Prepared::stored(graph))?;
         let simulate = |scratch| tflm::simulate(graph, &lifetimes, scratch, offsets.as_deref());
         Ok(Self {
             simulations: all.iter().map(simulate).collect::<Result<_, _>>()?,

@@ -57,7 +57,7 @@ pub(super) fn totals(
             let (head, greedy) = heads(planned, k);
             total.head_bytes = total.head_bytes.max(head);
             total.greedy_head_bytes = total.greedy_head_bytes.max(greedy);
-            let scratch = options.scratch_by_library(graph, Prepared::Stored);
+            let scratch = options.scratch_by_library(graph, Prepared::stored(graph));
             let scratch = scratch.map_err(|error| Error::of(file, error))?;
             let Some(scratch) = scratch.get(k) else {
                 continue;
