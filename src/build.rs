@@ -185,15 +185,15 @@ impl Builder {
         self
     }
 
-    /// Fails the build if a model needs an arena of more bytes, with what is there when most is.
-    pub fn arena_limit(mut self, bytes: usize) -> Self {
-        self.arena_limit = Some(bytes);
-        self
-    }
-
     /// Accepts plans that are not proved to be the smallest, which are warned of otherwise.
     pub fn accept_unproved(mut self) -> Self {
         self.accept_unproved = true;
+        self
+    }
+
+    /// Fails the build if a model needs an arena of more bytes, with what is there when most is.
+    pub fn arena_limit(mut self, bytes: usize) -> Self {
+        self.arena_limit = Some(bytes);
         self
     }
 

@@ -49,11 +49,6 @@ const REFUSED: &[(&str, &str)] = &[
         "reshape_open_float32",
         "the size of tensor 2 \"open\" is not known",
     ),
-    // A tensor has another shape in the file than its operator makes.
-    (
-        "stored_shape_float32",
-        "tensor 2 \"stored\" is still being read",
-    ),
     (
         "string_tensor_float32",
         "the size of tensor 1 \"labels\" is not known",

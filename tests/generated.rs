@@ -99,6 +99,12 @@ impl Crate {
         cargo.current_dir(&self.folder).output().unwrap()
     }
 
+    /// Removes what was built of the crate itself.
+    fn clean(&self) {
+        let cleaned = self.cargo(&["clean", "--quiet", "--package", "user"]);
+        assert!(cleaned.status.success(), "{}", text(&cleaned.stderr));
+    }
+
     /// What the program prints.
     fn run(&self) -> String {
         let built = self.cargo(&["build", "--quiet"]);
@@ -163,6 +169,7 @@ fn tutorial(user: &Crate) {
 #[test]
 fn a_crate_with_a_build_script() {
     let user = Crate::new();
+    user.clean();
     let said = user.run();
     let lines: Vec<&str> = said.lines().collect();
     let (verdicts, rest) = lines.split_at(8);
@@ -193,12 +200,7 @@ fn a_crate_with_a_build_script() {
     assert!(user.is_fresh());
 
     // Two builds give the same bytes.
-    fs::remove_dir_all(out).unwrap();
-    assert!(
-        user.cargo(&["clean", "--quiet", "--package", "user"])
-            .status
-            .success()
-    );
+    user.clean();
     user.run();
     let again = files(out);
     let content = |files: &BTreeMap<String, (Vec<u8>, SystemTime)>| -> Vec<_> {

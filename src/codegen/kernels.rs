@@ -92,9 +92,6 @@ narrow! {
         UNIDIRECTIONAL_SEQUENCE_LSTM_INT8;
 }
 
-/// The kernel for filters that are quantized as a whole.
-const ONE_SCALE: &str = "FULLY_CONNECTED_INT8_ONE_SCALE";
-
 /// The path of what the runtime has.
 pub(super) const OPS: &str = "::arenaplan_runtime::ops::";
 
@@ -107,19 +104,16 @@ pub fn exact(graph: &Graph<'_>, own: &[OwnKernel]) -> Result<Vec<KernelUse>, Err
     let mut kinds = BTreeMap::<(String, i32), Kind<'_, '_>>::new();
     for operator in graph.operators() {
         let key = (operator.name(), operator.code.0);
+        let narrow = narrow(graph, operator);
         let kind = kinds.entry(key).or_insert_with(|| Kind {
             first: operator,
-            narrow: BTreeSet::new(),
+            narrow: narrow.clone(),
         });
-        kind.narrow.insert(narrow(graph, operator));
+        kind.narrow.retain(|name| narrow.contains(name));
     }
     let mut list = Vec::new();
     let mut missing = Vec::new();
-    for ((name, _), mut kind) in kinds {
-        // The one for filters with any number of scales does for both.
-        if kind.narrow.len() > 1 && kind.narrow.remove(&Some(ONE_SCALE)) {
-            kind.narrow.insert(Some("FULLY_CONNECTED_INT8"));
-        }
+    for ((name, _), kind) in kinds {
         match kind.kernel(&name, own) {
             Some(found) => list.push(found),
             None => missing.push((name, kind.first.label())),
@@ -137,8 +131,8 @@ pub fn exact(graph: &Graph<'_>, own: &[OwnKernel]) -> Result<Vec<KernelUse>, Err
 /// All operators of one name.
 struct Kind<'g, 'a> {
     first: &'g Operator<'a>,
-    /// The kernels of one type that run them.
-    narrow: BTreeSet<Option<&'static str>>,
+    /// The kernels of one type that run all of them, that with the least code first.
+    narrow: Vec<&'static str>,
 }
 
 impl Kind<'_, '_> {
@@ -152,8 +146,7 @@ impl Kind<'_, '_> {
         if let Some(own) = own.iter().rev().find(|own| own.operator == name) {
             return Some(found(own.path.clone(), self.stand_in(name), true));
         }
-        if self.narrow.len() == 1
-            && let Some(Some(name)) = self.narrow.first()
+        if let Some(name) = self.narrow.first()
             && let Some((_, name, kernel)) = NARROW.iter().find(|(_, n, _)| n == name)
         {
             return Some(found(format!("{OPS}{name}"), *kernel, false));
@@ -181,41 +174,40 @@ impl Kind<'_, '_> {
     }
 }
 
-/// The kernel of one type that runs an operator, if there is one.
-fn narrow(graph: &Graph<'_>, operator: &Operator<'_>) -> Option<&'static str> {
+/// The kernels of one type that run an operator, that with the least code first.
+fn narrow(graph: &Graph<'_>, operator: &Operator<'_>) -> Vec<&'static str> {
     let name = operator.name();
     let element_type = |tensor| Type(graph.tensor(tensor).ty.0);
     let inputs = operator.inputs.iter().flatten().map(|&t| element_type(t));
     // Biases, shapes and axes are left out.
     let data: Vec<Type> = inputs.filter(|&t| t != Type::INT32).collect();
-    let output = operator.outputs.first().map(|&t| element_type(t))?;
+    let output = operator.outputs.first().map(|&t| element_type(t));
     let all = |types: &[Type]| !data.is_empty() && data.iter().all(|t| types.contains(t));
     let suffix = match output {
-        _ if name == "QUANTIZE" => match all(&[Type::FLOAT32]) {
-            true => "FLOAT32",
-            false => return Some("REQUANTIZE"),
-        },
+        _ if name == "QUANTIZE" && all(&[Type::FLOAT32]) => "FLOAT32",
+        _ if name == "QUANTIZE" => "",
         // Some have states of int16.
-        Type::INT8 if data.contains(&Type::INT8) && all(&[Type::INT8, Type::INT16]) => "INT8",
-        Type::FLOAT32 if all(&[Type::FLOAT32]) => "FLOAT32",
-        Type::INT16 if all(&[Type::INT16]) => "INT16",
-        _ => return None,
+        Some(Type::INT8) if data.contains(&Type::INT8) && all(&[Type::INT8, Type::INT16]) => "INT8",
+        Some(Type::FLOAT32) if all(&[Type::FLOAT32]) => "FLOAT32",
+        Some(Type::INT16) if all(&[Type::INT16]) => "INT16",
+        _ => return Vec::new(),
     };
-    if name == "FULLY_CONNECTED" && suffix == "INT8" && has_one_scale(graph, operator) {
-        return Some(ONE_SCALE);
+    let mut wanted = Vec::new();
+    if suffix.is_empty() {
+        wanted.push("REQUANTIZE".to_owned());
     }
-    let wanted = format!("{name}_{suffix}");
-    let mut narrow = NARROW.iter();
-    narrow
-        .find(|(operator, narrow, _)| *operator == name && *narrow == wanted)
-        .map(|&(_, narrow, _)| narrow)
-}
-
-/// Whether the operator's filter is quantized as a whole.
-fn has_one_scale(graph: &Graph<'_>, operator: &Operator<'_>) -> bool {
     let filter = operator.inputs.get(1).copied().flatten();
-    let scales = filter.and_then(|t| graph.tensor(t).table.quantization()?.scale());
-    scales.is_some_and(|scales| scales.len() <= 1)
+    if filter.is_some_and(|filter| graph.tensor(filter).scales() <= 1) {
+        wanted.push(format!("{name}_{suffix}_ONE_SCALE"));
+    }
+    wanted.push(format!("{name}_{suffix}"));
+    let known = |wanted: &String| {
+        let found = NARROW
+            .iter()
+            .find(|(of, name, _)| *of == operator.name() && name == wanted);
+        found.map(|&(_, name, _)| name)
+    };
+    wanted.iter().filter_map(known).collect()
 }
 
 /// The name of a custom operator as kernels have it. Each is kept once, for as long as the program runs.
