@@ -379,7 +379,7 @@ impl Running<'_> {
         let outputs = self.outputs.iter().zip(&self.rows).enumerate();
         let known = |(output, (&port, &row)): (usize, (&Port, &usize))| {
             let invokes: Vec<&[u8]> = expected.iter().map(|all| &all[output][..]).collect();
-            expect::known(port, row, self.has_floats, &invokes)
+            expect::known(port, row, self.outputs.len(), self.has_floats, &invokes)
         };
         outputs.map(known).collect()
     }

@@ -9,8 +9,9 @@ use crate::graph::Graph;
 
 /// Outputs of at most so many bytes are stored as they are, so that the device can say which byte differs.
 const WHOLE_BYTES: usize = 64;
-/// So many numbers of an output are stored at most, where they may differ.
+/// So many numbers of all outputs of an invoke are stored, where they may differ, but not less than `LEAST` of each output.
 const NUMBERS: usize = 32;
+const LEAST: usize = 8;
 /// How much floats may differ, of the largest value of the output in that invoke: `exp` and the like have other last bits
 /// in each C library.
 const CLOSE: f32 = 1e-5;
@@ -32,8 +33,14 @@ pub(super) fn computes_floats(graph: &Graph<'_>) -> bool {
     })
 }
 
-/// The form for an output's values, `row` elements of which are next to each other, of all invokes.
-pub(super) fn known(port: Port, row: usize, has_floats: bool, invokes: &[&[u8]]) -> Known {
+/// The form for the values of one of `outputs` outputs, `row` elements of which are next to each other, of all invokes.
+pub(super) fn known(
+    port: Port,
+    row: usize,
+    outputs: usize,
+    has_floats: bool,
+    invokes: &[&[u8]],
+) -> Known {
     let near = match port.element_type {
         Type::FLOAT32 => true,
         Type::INT8 | Type::UINT8 | Type::INT16 => has_floats,
@@ -41,7 +48,8 @@ pub(super) fn known(port: Port, row: usize, has_floats: bool, invokes: &[&[u8]])
     };
     let values = if near {
         let size = port.element_type.bytes().unwrap_or(1);
-        let step = step(port.bytes / size, row);
+        let numbers = (NUMBERS / outputs.max(1)).max(LEAST);
+        let step = step(port.bytes / size, row, numbers);
         let all = |bytes: &[u8]| -> Vec<f32> {
             let elements = bytes.chunks_exact(size);
             elements
@@ -72,15 +80,15 @@ pub(super) fn known(port: Port, row: usize, has_floats: bool, invokes: &[&[u8]])
     Known { port, values }
 }
 
-/// Every so-many-th of `elements` is stored: of each column of a row of `row` elements some.
-fn step(elements: usize, row: usize) -> usize {
+/// Every so-many-th of `elements` is stored, `numbers` or less: of each column of a row of `row` elements some.
+fn step(elements: usize, row: usize, numbers: usize) -> usize {
     let gcd = |mut a: usize, mut b: usize| {
         while b != 0 {
             (a, b) = (b, a % b);
         }
         a
     };
-    let mut step = elements.div_ceil(NUMBERS).max(1);
+    let mut step = elements.div_ceil(numbers).max(1);
     while step > 1 && row > 1 && step < elements && gcd(step, row) != 1 {
         step += 1;
     }
@@ -93,12 +101,13 @@ mod tests {
 
     #[test]
     fn steps_reach_all_columns() {
-        assert_eq!(step(0, 1), 1);
-        assert_eq!(step(32, 8), 1);
-        assert_eq!(step(33, 11), 2);
+        assert_eq!(step(0, 1, 32), 1);
+        assert_eq!(step(32, 8, 32), 1);
+        assert_eq!(step(33, 11, 32), 2);
         // 2 would see every other column alone.
-        assert_eq!(step(64, 8), 3);
-        assert_eq!(step(4096, 64), 129);
+        assert_eq!(step(64, 8, 32), 3);
+        assert_eq!(step(4096, 64, 32), 129);
+        assert_eq!(step(4096, 64, 8), 513);
     }
 
     #[test]
@@ -108,7 +117,7 @@ mod tests {
             bytes,
         };
         let known =
-            |port, has_floats, bytes: &[u8]| known(port, 1, has_floats, &[bytes, bytes]).values;
+            |port, has_floats, bytes: &[u8]| known(port, 1, 1, has_floats, &[bytes, bytes]).values;
         assert_eq!(
             known(port(Type::INT8, 2), false, &[1, 2]),
             Values::Bytes(vec![1, 2, 1, 2])
