@@ -573,6 +573,39 @@ fn fixed_offsets_are_kept() {
     assert!(merged > 0);
 }
 
+/// Parts of a tensor that are merged with it lie at fixed distances; where given offsets say otherwise, they are copied.
+#[test]
+fn fixed_offsets_break_what_is_merged() {
+    let mut model = Plain::default();
+    let (x, y) = (model.tensor(8), model.tensor(8));
+    let (a, b, both) = (model.tensor(8), model.tensor(8), model.tensor(16));
+    model.op(Code::NEG, &[x], &[a]);
+    model.op(Code::NEG, &[y], &[b]);
+    model.op(Code::CONCATENATION, &[a, b], &[both]);
+    (model.inputs, model.outputs) = (vec![x, y], vec![both]);
+    let file = model.finish();
+    let fixed = |fixed: &[(i32, u64)]| {
+        let own = Options {
+            fixed: fixed
+                .iter()
+                .map(|&(t, o)| (TensorId(t as u32), o))
+                .collect(),
+            ..options(Target::Arenaplan)
+        };
+        let planned = plan(&file, &own).unwrap();
+        (offsets(&planned.file), planned.report.head_bytes)
+    };
+    // Both parts in their places, all in 64 bytes; also higher up.
+    let (free, head) = fixed(&[]);
+    assert_eq!((free[b as usize] - free[a as usize], head), (32, 64));
+    let (found, head) = fixed(&[(b, 96)]);
+    assert_eq!((found[b as usize], head), (96, 128));
+    // Too low for the whole to begin below it, and at another distance.
+    assert_eq!(fixed(&[(b, 16)]).0[b as usize], 16);
+    let (found, _) = fixed(&[(a, 0), (b, 80)]);
+    assert_eq!((found[a as usize], found[b as usize]), (0, 80));
+}
+
 #[test]
 fn offsets_that_cannot_be_are_refused() {
     let file = chain(&[Code::RELU, Code::RELU], 8);

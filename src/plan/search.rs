@@ -531,6 +531,13 @@ impl Job<'_, '_, '_> {
     fn check(&self, candidate: &Candidate) -> Result<(), Error> {
         let internal = |reason| Err(Error::Internal { reason });
         let graph = &self.scenes[candidate.scene].graph;
+        for &(tensor, offset) in &self.options.fixed {
+            let found = candidate.offsets.get(tensor.index()).copied();
+            if found.map(i64::from) != i64::try_from(offset).ok() {
+                let label = graph.tensor(tensor).label();
+                return internal(format!("{label} is not at {offset}, where it must be"));
+            }
+        }
         for (k, simulation) in candidate.simulations.iter().enumerate() {
             if candidate.simulations[..k].iter().any(|s| s == simulation) {
                 continue; // the same layout
