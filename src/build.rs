@@ -50,6 +50,7 @@ use crate::graph::Graph;
 use crate::model::Model;
 use crate::plan::{Options, Planned, plan};
 use crate::report;
+use crate::selftest;
 use crate::target::Target;
 use crate::text::thousands;
 
@@ -81,6 +82,7 @@ pub struct Builder {
     options: Options,
     arena_limit: Option<usize>,
     accept_unproved: bool,
+    self_test: bool,
     code: RustOptions,
     kernels: Vec<(String, String)>,
     out_dir: Option<PathBuf>,
@@ -127,6 +129,7 @@ impl Builder {
             options,
             arena_limit: None,
             accept_unproved: false,
+            self_test: false,
             code: RustOptions::default(),
             kernels: Vec::new(),
             out_dir: None,
@@ -194,6 +197,14 @@ impl Builder {
     /// Fails the build if a model needs an arena of more bytes, with what is there when most is.
     pub fn arena_limit(mut self, bytes: usize) -> Self {
         self.arena_limit = Some(bytes);
+        self
+    }
+
+    /// Gives the types a method `self_test`, which proves on the device that its kernels keep the plan
+    /// ([`SelfTest`](crate::selftest::SelfTest)), for some hundred bytes of flash. It makes builds slower: a model runs some
+    /// hundred times.
+    pub fn self_test(mut self, yes: bool) -> Self {
+        self.self_test = yes;
         self
     }
 
@@ -371,7 +382,7 @@ impl Builder {
         }
         let code = self.code()?;
         let planned = plan(model, &self.options)?;
-        let interface = Interface::read(&planned.file, &code.own_kernels)?;
+        let interface = self.interface(&planned.file, &code)?;
         if let Some(limit) = self
             .arena_limit
             .filter(|&limit| interface.arena_bytes() > limit)
@@ -387,6 +398,16 @@ impl Builder {
             planned,
             interface,
         })
+    }
+
+    /// What the code has to know of a planned file.
+    fn interface(&self, file: &[u8], code: &RustOptions) -> Result<Interface, Error> {
+        let interface = Interface::read(file, &code.own_kernels)?;
+        match self.self_test {
+            true => interface.with_self_test(file, &selftest::Options::default()),
+            false => return Ok(interface),
+        }
+        .map_err(|e| ErrorKind::SelfTest(e).into())
     }
 
     /// How code is written.

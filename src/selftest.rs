@@ -33,6 +33,7 @@ mod rust;
 pub use orders::Order;
 pub use report::{Finding, Report};
 pub use rust::rust_items;
+pub(crate) use rust::rust_static;
 
 /// Invokes of a model without state, unless told otherwise.
 const INVOKES: usize = 4;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::codegen;
+use crate::selftest::SelfTestError;
 use crate::share;
 use crate::text::thousands;
 
@@ -53,6 +54,8 @@ pub enum ErrorKind {
     Plan(crate::Error),
     /// There is no code for the model.
     Code(codegen::Error),
+    /// There is no self-test for the model.
+    SelfTest(SelfTestError),
     /// Models cannot share an arena.
     Share(share::Error),
     /// A group of models that is not one.
@@ -131,6 +134,7 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Plan(error) => error.fmt(f),
             ErrorKind::Code(error) => error.fmt(f),
+            ErrorKind::SelfTest(error) => write!(f, "{error} (`.self_test(true)` asks for one)"),
             ErrorKind::Share(error) => error.fmt(f),
             ErrorKind::Group { name, reason } => write!(f, "the group {name:?}: {reason}"),
             ErrorKind::GroupLimit {

@@ -125,8 +125,9 @@ impl Builder {
         for (planned, (name, (source, _))) in
             (shared.models.into_iter()).zip(group.models.iter().zip(&files))
         {
-            let interface = Interface::read(&planned.file, &code.own_kernels)
-                .map_err(|e| Error::from(e).kind.of(&source.path))?;
+            let interface = self
+                .interface(&planned.file, &code)
+                .map_err(|e| e.kind.of(&source.path))?;
             let warnings = warnings(&planned).into_iter();
             models.push(Generated {
                 name: name.clone(),

@@ -248,6 +248,7 @@ impl Group<'_> {
         for item in inputs.iter().filter(|i| is_set(i.index)).chain(&outputs) {
             port_methods(f, item, true)?;
         }
+        writer.self_test(f, "run_session(self.session, self.head)")?;
         f.push_str("}\n");
         Ok(())
     }

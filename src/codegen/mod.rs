@@ -15,6 +15,7 @@ use arenaplan_runtime::Type;
 use crate::execute::{self, Port};
 use crate::graph::Graph;
 use crate::model::Model;
+use crate::selftest::{self, SelfTest, SelfTestError};
 
 pub use error::Error;
 pub use group::{Turn, group};
@@ -40,6 +41,8 @@ pub struct Interface {
     pub head_bytes: usize,
     /// Bytes of the tail, a multiple of 16.
     pub tail_bytes: usize,
+    /// The self-test that the program gets.
+    pub self_test: Option<SelfTest>,
 }
 
 impl Interface {
@@ -68,7 +71,21 @@ impl Interface {
             tail_bytes: figures.tail_bytes,
             inputs: figures.inputs,
             outputs: figures.outputs,
+            self_test: None,
         })
+    }
+
+    /// The same with a self-test of `model`, the file that this is the interface of.
+    ///
+    /// # Errors
+    /// As those of [`SelfTest::of`].
+    pub fn with_self_test(
+        mut self,
+        model: &[u8],
+        options: &selftest::Options,
+    ) -> Result<Self, SelfTestError> {
+        self.self_test = Some(SelfTest::of(model, options)?);
+        Ok(self)
     }
 
     /// Bytes of the smallest arena: head and tail.

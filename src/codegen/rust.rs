@@ -15,6 +15,7 @@ use super::kernels::{KernelUse, OPS, Operators, OwnKernel};
 use super::names::{in_comment, is_file_name, is_path, type_name};
 use super::{INTERFACE, Interface, WRITTEN_BY, rust_type};
 use crate::execute::{Port, type_name as element_type_name};
+use crate::selftest;
 use crate::text::thousands;
 
 /// How the code for a model is written.
@@ -228,8 +229,32 @@ impl Writer<'_> {
         for item in inputs.iter().chain(&outputs) {
             port_methods(f, item, false)?;
         }
+        self.self_test(f, "run(&mut self.interpreter)")?;
         f.push_str("}\n");
         Ok(())
+    }
+
+    /// The method that proves on the device what the plan relies on; `call` is the method of the data that runs it.
+    pub(super) fn self_test(&self, f: &mut String, call: &str) -> std::fmt::Result {
+        let Some(test) = &self.model.self_test else {
+            return Ok(());
+        };
+        f.push_str(
+            "\n    /// Proves that the kernels of this device keep the model's plan. State is set back before and after, and inputs \
+             have\n    /// to be set again.\n    ///\n",
+        );
+        for line in test.report().to_string().lines() {
+            writeln!(f, "    /// {}", in_comment(line))?;
+        }
+        f.push_str(
+            "    ///\n    /// # Errors\n    /// The first output that is not as it should be, or why there is none.\n    \
+             pub fn self_test(\n        &mut self,\n    ) -> ::core::result::Result<(), \
+             ::arenaplan_runtime::self_test::SelfTestFailure> {\n",
+        );
+        for line in selftest::rust_static(test).lines() {
+            writeln!(f, "        {line}")?;
+        }
+        writeln!(f, "        SELF_TEST.{call}\n    }}")
     }
 
     pub(super) fn constants(&self, f: &mut String) -> std::fmt::Result {

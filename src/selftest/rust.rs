@@ -22,9 +22,25 @@ pub(super) fn file(test: &SelfTest, name: &str) -> String {
 /// The items of a Rust module for `arenaplan-runtime`: a static `SELF_TEST` and a function `self_test`. They name everything by
 /// its full path, so that they can stand beside any others.
 pub fn rust_items(test: &SelfTest) -> String {
+    let mut text = String::from("/// Inputs and the outputs that they must give.\npub ");
+    text.push_str(&rust_static(test));
+    text.push_str(
+        "\n/// Proves that the kernels of this device keep the model's plan. Run it once, after the interpreter is made: state is set\n\
+         /// back before and after, and inputs have to be set again.\n\
+         ///\n\
+         /// # Errors\n\
+         /// The first output that is not as it should be, or why there is none.\n\
+         pub fn self_test(\n    interpreter: &mut ::arenaplan_runtime::Interpreter<'_, '_>,\n\
+         ) -> ::core::result::Result<(), ::arenaplan_runtime::self_test::SelfTestFailure> {\n    \
+         SELF_TEST.run(interpreter)\n}\n",
+    );
+    text
+}
+
+/// A static `SELF_TEST`, which names everything by its full path.
+pub(crate) fn rust_static(test: &SelfTest) -> String {
     let mut text = String::from(
-        "/// Inputs and the outputs that they must give.\n\
-         pub static SELF_TEST: ::arenaplan_runtime::self_test::SelfTest<'static> = ::arenaplan_runtime::self_test::SelfTest {\n",
+        "static SELF_TEST: ::arenaplan_runtime::self_test::SelfTest<'static> = ::arenaplan_runtime::self_test::SelfTest {\n",
     );
     text.push_str("    inputs: &[\n");
     for input in &test.inputs {
@@ -42,17 +58,7 @@ pub fn rust_items(test: &SelfTest) -> String {
             signal.seed, signal.narrow, signal.hold
         );
     }
-    text.push_str("    ],\n};\n\n");
-    text.push_str(
-        "/// Proves that the kernels of this device keep the model's plan. Run it once, after the interpreter is made: state is set\n\
-         /// back before and after, and inputs have to be set again.\n\
-         ///\n\
-         /// # Errors\n\
-         /// The first output that is not as it should be, or why there is none.\n\
-         pub fn self_test(\n    interpreter: &mut ::arenaplan_runtime::Interpreter<'_, '_>,\n\
-         ) -> ::core::result::Result<(), ::arenaplan_runtime::self_test::SelfTestFailure> {\n    \
-         SELF_TEST.run(interpreter)\n}\n",
-    );
+    text.push_str("    ],\n};\n");
     text
 }
 

@@ -7,11 +7,14 @@ fn main() -> Result<(), arenaplan::build::Error> {
         .model("models/reductions_int8.tflite")
         .model("models/autoencoder_int16x8.tflite")
         .model("models/conv_uint8_io.tflite")
-        .model("models/streaming_float32.tflite")
         .model("models/3d größe-v2.tflite")
         .model("models/svdf_int8.tflite")
         .named("type")
         .model("models/changing.tflite")
         .visibility("pub(crate)")
+        .compile()?;
+    arenaplan::build::Builder::new()
+        .model("models/streaming_float32.tflite")
+        .self_test(true)
         .compile()
 }

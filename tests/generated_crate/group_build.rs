@@ -10,5 +10,6 @@ fn main() -> Result<(), arenaplan::build::Error> {
         .model("models/front.tflite")
         .model("models/back.tflite")
         .cascade("pipeline", &["front", "back"])
+        .self_test(true)
         .compile()
 }

@@ -84,6 +84,8 @@ fn main() -> Result<(), Error> {
         // The first one has state, which a reset makes new.
         voice.vad().reset()?;
     }
+    assert_eq!(voice.vad().self_test(), Ok(()));
+    assert_eq!(voice.kws().self_test(), Ok(()));
     println!("voice {}", if right { "right" } else { "WRONG" });
 
     let mut arena = Arena::<{ Pipeline::ARENA_BYTES }>::new();

@@ -132,6 +132,15 @@ fn main() -> Result<(), Error> {
     );
     run!(runs, Type, "svdf_int8", [input_mut], [output]);
 
+    // State is carried on, and set back.
+    let mut arena = Arena::<{ StreamingFloat32::ARENA_BYTES }>::new();
+    let mut model = StreamingFloat32::new(&mut arena)?;
+    for _ in 0..2 {
+        assert_eq!(model.self_test(), Ok(()));
+        model.input_mut()?.fill(0.5);
+        model.invoke()?;
+    }
+
     // By the model's description in `testdata/tf_models.py`.
     assert_eq!(DscnnInt8::INPUT_SHAPE, [1, 24, 24, 3]);
     assert_eq!(
