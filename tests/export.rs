@@ -622,6 +622,19 @@ fn what_cannot_be_exported_says_why() {
 }
 
 #[test]
+fn a_model_that_tflm_writes_to_is_not_for_flash() {
+    let planned = planned("legacy_scalar_float32", Target::TflmReference);
+    let text = c::header(&export(&planned.file, Target::TflmReference, "m"));
+    assert!(text.contains("copy it to RAM"));
+    // A RESHAPE that tells its shape by a tensor, or an ordinary one, is not touched.
+    for model in ["reshape_open_float32", "lstm_int8"] {
+        let planned = self::planned(model, Target::TflmReference);
+        let export = export(&planned.file, Target::TflmReference, "m");
+        assert_eq!(export.writes_to_model(), None, "{model}");
+    }
+}
+
+#[test]
 fn an_alignment_above_16_is_one_of_the_arena() {
     let wide = Options {
         align: 64,

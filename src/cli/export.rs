@@ -164,6 +164,12 @@ fn exported<'f>(
     name: Name,
 ) -> anyhow::Result<Export<'f>> {
     let export = Export::new(file, options, name).map_err(|e| about_scratch(e, &args.layout))?;
+    if let Some(operator) = export.writes_to_model() {
+        complain(&format!(
+            "warning: {}: TFLM writes into the model for {operator}: it has to be copied to RAM",
+            source.name()
+        ));
+    }
     // After planning they have been told.
     if !is_planned_now {
         for warning in &export.report.warnings {

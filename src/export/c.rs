@@ -113,6 +113,13 @@ pub(super) fn push_arena(text: &mut String, export: &Export<'_>) {
 pub(super) fn push_model(text: &mut String, export: &Export<'_>, bytes: &[u8]) {
     let (name, capitals) = (&export.name, export.name.capitals());
     text.reserve(bytes.len() * 4);
+    if let Some(operator) = export.writes_to_model() {
+        text.push_str(&format!(
+            "\n/* TFLM corrects a shape in the model for {}, which crashes where the array is in flash:\n   copy it to RAM, at a \
+             multiple of 16, and give TFLM the copy. */",
+            plain(&operator)
+        ));
+    }
     text.push_str(&format!(
         "\n#define {capitals}_MODEL_BYTES {}\n\
          #if defined(__cplusplus) && __cplusplus >= 201703L\n\

@@ -14,6 +14,7 @@ pub mod shim;
 mod tensors;
 
 use arenaplan_schema::patch;
+use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::error::Error;
 use crate::graph::Graph;
@@ -104,6 +105,17 @@ impl<'a> Export<'a> {
             libraries,
             graph,
         })
+    }
+
+    /// The operator for which TFLM writes into the model, which then cannot be constant: `ReshapeOutput` in
+    /// `reshape_common.cc` corrects the shape `[0]` by which old files mean a scalar.
+    pub fn writes_to_model(&self) -> Option<String> {
+        let mut operators = self.graph.operators();
+        let writer = operators.find(|op| {
+            let output = op.outputs.first().map(|&t| &self.graph.tensor(t).shape[..]);
+            op.code == BuiltinOperator::RESHAPE && op.inputs.len() == 1 && output == Some(&[0])
+        });
+        writer.map(|op| op.label())
     }
 
     /// The kernels that the file is for.

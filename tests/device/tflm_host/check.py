@@ -7,8 +7,6 @@ file, and that TFLM asks for the same buffers in both cases and gets the same of
 """
 
 import argparse
-import csv
-import io
 import json
 import pathlib
 import re
@@ -47,6 +45,7 @@ class Tflm:
         defines = [f'-DHEADER="{header}"', f"-DNAME={name}", f"-DCAPITALS={name.upper()}"]
         defines += ["-DSHIM"] if shim else []
         defines += ["-DRESOURCES"] if f"{name.upper()}_RESOURCES " in text else []
+        defines += ["-DMORE_OPERATORS"] if "no kernel for" in text or "AddEthosU" in text else []
         return run([*self.compile, *defines, HERE / "model.cc", self.runner, self.library, "-lm", "-o", program])
 
 
@@ -56,8 +55,8 @@ def check(tflm, arenaplan, model, folder):
     done = run([arenaplan, "plan", model, "--target", "tflm-reference", "-o", planned, "--force"])
     if done.returncode != 0:
         return None, "not planned: " + done.stderr.strip().splitlines()[-1]
-    stored = run([arenaplan, "inspect", planned, "--format", "csv"])
-    offsets = [row for row in csv.DictReader(io.StringIO(stored.stdout))]
+    if "compute wrong numbers without a plan" in done.stderr:
+        return None, "some versions of TFLM compute wrong numbers without a plan, so there is nothing to compare with"
     has_plan = "none" not in run([arenaplan, "verify", planned, "--format", "json"]).stdout.split('"plan"')[1][:10]
     results = {}
     for form in ("c", "c-shim"):
@@ -67,6 +66,8 @@ def check(tflm, arenaplan, model, folder):
         done = run([arenaplan, "export", planned, "--as", form, "--name", "model", "-o", header, "--force", *target])
         if done.returncode != 0:
             return None, f"{form}: {done.stderr.strip()}"
+        if "copy it to RAM" in header.read_text():
+            return None, "TFLM writes into the model, which is constant here"
         built = tflm.build(header, "model", form == "c-shim", folder / form)
         if built.returncode != 0:
             return None, f"{form}: does not build: {built.stderr.strip().splitlines()[:3]}"
@@ -74,7 +75,7 @@ def check(tflm, arenaplan, model, folder):
         if ran.returncode != 0:
             return [f"{form}: exit status {ran.returncode}"], ran.stderr[-300:]
         results[form] = json.loads(ran.stdout.splitlines()[-1])
-        results[form]["log"] = ran.stdout + ran.stderr
+        results[form]["log"] = ran.stderr + ran.stdout
         results[form]["text"] = header.read_text()
     c, shim = results["c"], results["c-shim"]
     if not c["unplanned_ran"]:

@@ -42,7 +42,8 @@ Result Run(const void* model, const tflite::MicroOpResolver& resolver, size_t ar
   auto* allocator = planner ? tflite::MicroAllocator::Create(arena, arena_bytes, planner)
                             : tflite::MicroAllocator::Create(arena, arena_bytes);
   auto* variables = resources ? tflite::MicroResourceVariables::Create(allocator, resources) : nullptr;
-  tflite::MicroInterpreter interpreter(tflite::GetModel(model), resolver, allocator, variables);
+  // Never destroyed: TFLM's destructor crashes where an operator was not found.
+  auto& interpreter = *new tflite::MicroInterpreter(tflite::GetModel(model), resolver, allocator, variables);
   if (interpreter.AllocateTensors() != kTfLiteOk) return result;
   result.used = interpreter.arena_used_bytes();
   state = 2463534242u;
