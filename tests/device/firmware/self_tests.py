@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: firmware.py --arenaplan PROGRAM [--core CORE]... [MODEL ...]
+"""usage: self_tests.py --arenaplan PROGRAM [--core CORE]... [MODEL ...]
 
 Self-tests of `arenaplan export --as rust-selftest` on emulated microcontrollers (examples/firmware): each must pass with the
 runtime's kernels, and fail with a CONV_2D that runs twice over the same memory. Without models: `dscnn_int8`. Ends with one
@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "firmware"))
-from build import BOARDS, ROOT, Failed, Toolchain, run  # noqa: E402
+from build import BOARDS, ROOT, Failed, Toolchain, run
 
 
 def arenaplan(*command):

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from tflite_micro.python.tflite_micro import runtime
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "firmware"))
-from build import BOARDS, ROOT, Failed, Toolchain, run  # noqa: E402
+from build import BOARDS, ROOT, Failed, Toolchain, run
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 MODEL = ROOT / "testdata" / "models" / "mobilenet_v2_int8.tflite"

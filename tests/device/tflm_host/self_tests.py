@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: selftest.py --arenaplan PROGRAM --tflm TFLM [--library FILE] [--downloads DIR] MODEL|DIR...
+"""usage: self_tests.py --arenaplan PROGRAM --tflm TFLM [--library FILE] [--downloads DIR] MODEL|DIR...
 
 Self-tests of plans for the reference kernels in TensorFlow Lite Micro on this machine, with its own kernels and with kernels of
 another order. For each model:
@@ -45,7 +45,7 @@ class Device:
         includes = [args.tflm, downloads / "flatbuffers/include", downloads / "gemmlowp", downloads / "ruy", downloads / "kissfft"]
         (folder / "self_test.h").write_text(header)
         self.program, self.planned = folder / "program", planned
-        done = run("g++", *FLAGS, *(f"-I{path}" for path in [*includes, folder]), HERE / "main.cc", library, "-o", self.program)
+        done = run("g++", *FLAGS, *(f"-I{path}" for path in [*includes, folder]), HERE / "self_tests.cc", library, "-o", self.program)
         if done.returncode != 0:
             raise Wrong(done.stderr.strip())
 
