@@ -1,6 +1,6 @@
 /* dscnn_int8 self-test: for arenaplan-runtime, made by arenaplan export */
 // self-test: 4 invokes, 48 bytes of flash for data
-//   operators with outputs over their inputs: 5; the order of their kernels matters for 5, and a wrong one would be caught for 5
+//   operators with outputs over their inputs: 7; the order of their kernels matters for 7, and a wrong one would be caught for 7
 
 /// Inputs and the outputs that they must give.
 pub static SELF_TEST: ::arenaplan_runtime::self_test::SelfTest<'static> = ::arenaplan_runtime::self_test::SelfTest {
