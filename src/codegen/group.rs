@@ -5,8 +5,9 @@
 //! struct Vad<'s, 'a>         what the type of a model alone has: constants, input_mut, invoke, output, reset
 //! ```
 //!
-//! The turn of a model borrows the whole, so that nobody reads an output that another model has overwritten. An input that is
-//! linked to another model's output has no method that sets it.
+//! The turn of a model borrows the whole, so that an output that somebody holds is not overwritten by another model. A turn that
+//! starts after another model's finds what that left in the head: inputs are set and the model is run before outputs are read.
+//! An input that is linked to another model's output has no method that sets it.
 
 use std::fmt::Write;
 
@@ -88,8 +89,9 @@ impl Group<'_> {
         let visibility = options.visible();
         writeln!(
             f,
-            "/// The models {names}, which take turns on one arena of {} bytes (`{}`).\n///\n/// Between two turns of a \
-             model, nothing of it is left but what it keeps: inputs are set before each inference.",
+            "/// The models {names}, which take turns on one arena of {} bytes (`{}`).\n///\n/// When another model \
+             has run, nothing of a model is left but what it keeps: inputs are set before each inference, and outputs read \
+             before the next model runs.",
             thousands(arena as u64),
             in_comment(self.name)
         )?;

@@ -433,6 +433,10 @@ pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> st
     let len = item.len();
     let words = item.words();
     let what = lower.replace('_', " ");
+    let until = match is_turn {
+        true => ", until another model runs",
+        false => "",
+    };
     let Some(element) = item.element else {
         return Ok(());
     };
@@ -453,7 +457,7 @@ pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> st
         )),
         false => f.push_str(&format!(
             r#"
-    /// The elements of {words}, as the last inference left them.
+    /// The elements of {words}, as the last inference left them{until}.
     ///
     /// # Errors
     /// None with this model.
