@@ -182,6 +182,10 @@ fn digest(session: &mut Session<'_, '_>, head: &mut [u8]) -> Result<u32, Error> 
                 let values = session.output::<f32>(head, index)?.iter();
                 values.flat_map(|v| v.to_le_bytes()).for_each(&mut add);
             }
+            Type::UINT8 => {
+                let values = session.output::<u8>(head, index)?.iter();
+                values.copied().for_each(&mut add);
+            }
             _ => session
                 .output::<i8>(head, index)?
                 .iter()
