@@ -11,7 +11,7 @@ use core::ptr::addr_of_mut;
 use arenaplan_runtime::self_test::SelfTestFailure;
 use arenaplan_runtime::{Fault, Interpreter, Kernel, Node, ops};
 use firmware::measure::measure;
-use firmware::{ARENA, KERNELS, MODEL, board};
+use firmware::{ARENA, Model, board};
 use semihosting::{println, process};
 
 include!(concat!(env!("OUT_DIR"), "/self_test.rs"));
@@ -21,6 +21,8 @@ fn twice(node: &Node<'_>) -> Result<(), Fault> {
     ops::CONV_2D_INT8.run(node)?;
     ops::CONV_2D_INT8.run(node)
 }
+
+const KERNELS: &[Kernel] = Model::KERNELS;
 
 /// The last of two kernels of an operator counts.
 const WRONG: [Kernel; KERNELS.len() + 1] = {
@@ -47,7 +49,7 @@ fn main() -> ! {
 fn tested(kernels: &'static [Kernel]) -> Result<(), SelfTestFailure> {
     // SAFETY: an interpreter is gone before the next one is made, and there is no other reference.
     let arena = unsafe { &mut *addr_of_mut!(ARENA) }.as_mut_slice();
-    let made = Interpreter::new(black_box(&MODEL.0), kernels, arena);
+    let made = Interpreter::new(black_box(Model::MODEL), kernels, arena);
     let mut interpreter = made.map_err(|error| SelfTestFailure::Run { invoke: 0, error })?;
     let (result, cost) = measure(self_test, &mut interpreter);
     match &result {
