@@ -162,6 +162,31 @@ fn a_cascade() {
     assert_eq!(report[2]["link_cost_bytes"], 0);
 }
 
+/// The plan of the second would be written over that of the first, and both are needed.
+#[test]
+fn one_file_holds_no_two_plans() {
+    let folder = workplace(&[]);
+    let before = std::fs::read(folder.path().join("front.tflite")).unwrap();
+    let refused = |other: &str| {
+        let args = ["plan", "--share", "--in-place", "front.tflite", other];
+        let found = run(folder.path(), &args);
+        assert!(
+            found.starts_with("status: 2") && found.contains("are one file"),
+            "{found}"
+        );
+    };
+    refused("./front.tflite");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("front.tflite", folder.path().join("link.tflite")).unwrap();
+        refused("link.tflite");
+    }
+    assert_eq!(
+        std::fs::read(folder.path().join("front.tflite")).unwrap(),
+        before
+    );
+}
+
 #[test]
 fn what_cannot_be_linked() {
     let folder = workplace(&["two_inputs_int8"]);

@@ -1,5 +1,7 @@
 //! `arenaplan plan --share`, `--cascade`, `--link`, and the same of `verify`: models that take turns on one arena.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
@@ -186,6 +188,7 @@ pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
             )?)
         }
     };
+    apart(destinations.iter().flatten())?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),
         ..planning(&args.device.layout, &args.search, &args.freedom, found)?
@@ -218,6 +221,28 @@ pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
     };
     output::report(&text, destinations.iter().flatten())?;
     Ok(status)
+}
+
+/// That no two plans go into one file, by whatever paths: each model of a group has a plan of its own.
+fn apart<'d>(destinations: impl Iterator<Item = &'d Destination>) -> anyhow::Result<()> {
+    let mut known = BTreeMap::new();
+    for destination in destinations {
+        let Destination::File(path) = destination else {
+            continue;
+        };
+        // What is not there yet has no other path.
+        let Ok(file) = path.canonicalize() else {
+            continue;
+        };
+        if let Some(other) = known.insert(file, path) {
+            bail!(
+                "{} and {} are one file, which cannot hold the plans of two models: give a copy",
+                shown(&other.display().to_string()),
+                shown(&path.display().to_string())
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Plans all models, writes them unless they are over the limit, and says so.
