@@ -321,7 +321,17 @@ impl Builder {
         let mut known: Vec<(String, String, &Path)> = Vec::new();
         for group in &self.groups {
             let name = &group.name;
-            known.push((name.to_lowercase(), names::type_name(name), Path::new(name)));
+            let made = (name.to_lowercase(), names::type_name(name));
+            if let Some((.., first)) =
+                (known.iter()).find(|(file, of_type, _)| *file == made.0 || *of_type == made.1)
+            {
+                return Err(ErrorKind::SameName {
+                    name: name.clone(),
+                    first: (*first).to_owned(),
+                }
+                .into());
+            }
+            known.push((made.0, made.1, Path::new(name)));
         }
         let mut all = Vec::new();
         for source in &self.models {
