@@ -239,8 +239,10 @@ impl Builder {
 
     /// In the group that was added last, an output of a model is an input of a later one: `.link("detector:0=classifier:0")`.
     pub fn link(mut self, link: impl Into<String>) -> Self {
-        if let Some(group) = self.groups.last_mut() {
-            group.links.push(link.into());
+        match self.groups.last_mut() {
+            Some(group) => group.links.push(link.into()),
+            // Refused below, as a link that is left out would be missed on the device alone.
+            None => self.groups.push(group::Group::stray(link.into())),
         }
         self
     }

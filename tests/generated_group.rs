@@ -225,6 +225,12 @@ fn groups_that_are_none_are_refused() {
         builder().share("kws", &["vad", "kws"]),
         &["\"kws\" is also what kws is called"],
     );
+    refused(
+        builder()
+            .link("vad:0=kws:0")
+            .share("voice", &["vad", "kws"]),
+        &["the link \"vad:0=kws:0\" comes before any `.share` or `.cascade`"],
+    );
     // The second would be written over the first.
     refused(
         builder().share("voice", &["vad"]).share("Voice", &["kws"]),

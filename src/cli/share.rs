@@ -16,6 +16,7 @@ use super::{Status, complain};
 use crate::plan::Options;
 use crate::report::Arena;
 use crate::share::{self, Error, Link, Member, Shared, Totals};
+use crate::stored::made_for;
 use crate::target::Target;
 
 /// The figures of all models together: the last object of the array.
@@ -99,11 +100,11 @@ impl SharedFinding {
         let members: Vec<Member<'_>> = (names.iter().zip(&files))
             .map(|(name, bytes)| Member { name, bytes })
             .collect();
-        let all = files
-            .iter()
-            .map(|bytes| for_file(options, &args.device, bytes));
+        // A file that says nothing, as one that another tool has planned, is judged like the others.
+        let telling = files.iter().filter(|bytes| made_for(bytes).is_some());
+        let all = telling.map(|bytes| for_file(options, &args.device, bytes));
         let all: Vec<Options> = all.collect();
-        let options = all.first().context("no model")?;
+        let options = all.first().unwrap_or(options);
         if all.iter().any(|o| o.target != options.target) {
             bail!(
                 "the models are planned for several targets; models that share an arena run on one"

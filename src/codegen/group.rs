@@ -5,8 +5,8 @@
 //! struct Vad<'s, 'a>         what the type of a model alone has: constants, input_mut, invoke, output, reset
 //! ```
 //!
-//! The turn of a model borrows the whole, so that nobody reads an output that another model has overwritten. An input that is
-//! linked to another model's output has no method that sets it.
+//! The turn of a model borrows the whole, so that nobody holds an output while another model overwrites it; one that is read in a
+//! later turn is what others have left there. An input that is linked to another model's output has no method that sets it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -107,7 +107,8 @@ impl Group<'_> {
         writeln!(
             f,
             "/// The models {names}, which take turns on one arena of {} bytes (`{}`).\n///\n/// Between two turns of a \
-             model, nothing of it is left but what it keeps: inputs are set before each inference.",
+             model, nothing of it is left but what it keeps: inputs are set before each inference,\n/// and outputs \
+             are read before the turn of another model.",
             thousands(arena as u64),
             in_comment(self.name)
         )?;
