@@ -239,8 +239,10 @@ impl Builder {
 
     /// In the group that was added last, an output of a model is an input of a later one: `.link("detector:0=classifier:0")`.
     pub fn link(mut self, link: impl Into<String>) -> Self {
-        if let Some(group) = self.groups.last_mut() {
-            group.links.push(link.into());
+        match self.groups.last_mut() {
+            Some(group) => group.links.push(link.into()),
+            // Refused below, as a link that is left out would be missed on the device alone.
+            None => self.groups.push(group::Group::stray(link.into())),
         }
         self
     }
@@ -321,7 +323,17 @@ impl Builder {
         let mut known: Vec<(String, String, &Path)> = Vec::new();
         for group in &self.groups {
             let name = &group.name;
-            known.push((name.to_lowercase(), names::type_name(name), Path::new(name)));
+            let made = (name.to_lowercase(), names::type_name(name));
+            if let Some((.., first)) =
+                (known.iter()).find(|(file, of_type, _)| *file == made.0 || *of_type == made.1)
+            {
+                return Err(ErrorKind::SameName {
+                    name: name.clone(),
+                    first: (*first).to_owned(),
+                }
+                .into());
+            }
+            known.push((made.0, made.1, Path::new(name)));
         }
         let mut all = Vec::new();
         for source in &self.models {

@@ -145,6 +145,28 @@ impl Known {
         Output { port, expected }
     }
 
+    /// Whether no values, the same in each of `invokes` invokes, would do.
+    fn vary(&self, invokes: usize) -> bool {
+        match &self.values {
+            Values::Bytes(bytes) => {
+                let mut all = bytes.chunks_exact((bytes.len() / invokes.max(1)).max(1));
+                let first = all.next();
+                all.any(|other| Some(other) != first)
+            }
+            Values::Digests(digests) => digests.windows(2).any(|pair| pair[0] != pair[1]),
+            Values::Near { within, values, .. } => {
+                let elements = values.len() / invokes.max(1);
+                let mut columns = (0..elements).map(|element| {
+                    let column = values.iter().skip(element).step_by(elements).zip(within);
+                    column.fold((f32::NEG_INFINITY, f32::INFINITY), |(low, high), (v, w)| {
+                        (low.max(v - w), high.min(v + w))
+                    })
+                });
+                columns.any(|(low, high)| low > high)
+            }
+        }
+    }
+
     /// Bytes of flash that the values take.
     fn flash_bytes(&self) -> usize {
         match &self.values {
@@ -181,7 +203,8 @@ impl SelfTest {
         })
     }
 
-    /// A C++ header for TFLM, with a function `NAME::SelfTest`. What no identifier can have in `name` becomes `_`.
+    /// A C++ header for TFLM, with a function `NAME::SelfTest`. What no identifier can have in `name` becomes `_`, as
+    /// by [`Name::from_stem`](crate::export::Name::from_stem).
     pub fn to_c(&self, name: &str) -> String {
         c::header(self, name)
     }

@@ -22,7 +22,7 @@ const CARGO_TOML: &str = r#"
 [package]
 name = "group"
 version = "0.1.0"
-edition = "2024"
+edition = "2018"
 
 [workspace]
 
@@ -224,6 +224,27 @@ fn groups_that_are_none_are_refused() {
     refused(
         builder().share("kws", &["vad", "kws"]),
         &["\"kws\" is also what kws is called"],
+    );
+    refused(
+        builder()
+            .link("vad:0=kws:0")
+            .share("voice", &["vad", "kws"]),
+        &["the link \"vad:0=kws:0\" comes before any `.share` or `.cascade`"],
+    );
+    // The second would be written over the first.
+    refused(
+        builder().share("voice", &["vad"]).share("Voice", &["kws"]),
+        &["\"Voice\" is also what voice is called"],
+    );
+    // `model_type` is what a method for `type` is called.
+    refused(
+        builder()
+            .model("models/front.tflite")
+            .named("type")
+            .model("models/back.tflite")
+            .named("model-type")
+            .share("voice", &["type", "model-type"]),
+        &["\"model-type\" gives the same name of Rust as another one"],
     );
     refused(
         builder().cascade("voice", &["vad", "kws"]),

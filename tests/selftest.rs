@@ -307,6 +307,18 @@ fn what_proves_nothing_is_said_to() {
         "a self-test would prove nothing: its outputs are the same with all inputs that were tried, so that they would be \
          right with any kernels"
     );
+    // The root of the root of ... is 1, or the number before it, by which one cannot tell a device that always says 1.
+    let mut roots = Plain::default();
+    let input = roots.tensor(8);
+    let mut last = roots.tensor(8);
+    roots.op(BuiltinOperator::ABS, &[input], &[last]);
+    for _ in 0..40 {
+        let root = roots.tensor(8);
+        roots.op(BuiltinOperator::SQRT, &[last], &[root]);
+        last = root;
+    }
+    (roots.inputs, roots.outputs) = (vec![input], vec![last]);
+    assert_eq!(message(&roots.finish()), constant);
     // Some of eight numbers are always negative.
     let infinite = message(&one_operator(BuiltinOperator::LOG));
     assert!(infinite.contains("no numbers"), "{infinite}");

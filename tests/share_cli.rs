@@ -162,6 +162,50 @@ fn a_cascade() {
     assert_eq!(report[2]["link_cost_bytes"], 0);
 }
 
+/// A file with a plan of Vela's stays as it is, and says nothing of a target.
+#[test]
+fn a_file_that_names_no_target_is_judged_like_the_others() {
+    let folder = workplace(&["ethos_u_int8"]);
+    let both = ["front.tflite", "ethos_u_int8.tflite"];
+    let target = ["--target", "tflm-reference"];
+    let plan = [&["plan", "--share", "--out-dir", "out"], &target[..], &both].concat();
+    assert!(run(folder.path(), &plan).starts_with("status: 0"));
+    let found = run(
+        &folder.path().join("out"),
+        &[&["verify", "--share"], &both[..]].concat(),
+    );
+    assert!(
+        found.starts_with("status: 0")
+            && found.contains("front, ethos_u_int8 can take turns on one arena"),
+        "{found}"
+    );
+}
+
+/// The plan of the second would be written over that of the first, and both are needed.
+#[test]
+fn one_file_holds_no_two_plans() {
+    let folder = workplace(&[]);
+    let before = std::fs::read(folder.path().join("front.tflite")).unwrap();
+    let refused = |other: &str| {
+        let args = ["plan", "--share", "--in-place", "front.tflite", other];
+        let found = run(folder.path(), &args);
+        assert!(
+            found.starts_with("status: 2") && found.contains("are one file"),
+            "{found}"
+        );
+    };
+    refused("./front.tflite");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("front.tflite", folder.path().join("link.tflite")).unwrap();
+        refused("link.tflite");
+    }
+    assert_eq!(
+        std::fs::read(folder.path().join("front.tflite")).unwrap(),
+        before
+    );
+}
+
 #[test]
 fn what_cannot_be_linked() {
     let folder = workplace(&["two_inputs_int8"]);

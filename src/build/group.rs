@@ -25,6 +25,14 @@ impl Group {
         }
     }
 
+    /// None: a link that comes before any group.
+    pub(super) fn stray(link: String) -> Self {
+        Self {
+            links: vec![link],
+            ..Self::new(String::new(), &[], false)
+        }
+    }
+
     /// Whether a model belongs to it.
     pub(super) fn has(&self, model: &str) -> bool {
         self.models.iter().any(|m| m == model)
@@ -75,8 +83,13 @@ impl Builder {
 
     fn group(&self, group: &Group, root: &Path) -> Result<GeneratedGroup, Error> {
         let mut files = Vec::new();
-        if group.models.is_empty() {
-            return Err(group.wrong("it has no models".into()));
+        match (&group.models[..], &group.name[..], &group.links[..]) {
+            ([], "", [link, ..]) => {
+                let reason = format!("the link {link:?} comes before any `.share` or `.cascade`");
+                return Err(group.wrong(reason));
+            }
+            ([], ..) => return Err(group.wrong("it has no models".into())),
+            _ => {}
         }
         for (k, name) in group.models.iter().enumerate() {
             let mut known = Vec::new();

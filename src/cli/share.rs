@@ -1,5 +1,7 @@
 //! `arenaplan plan --share`, `--cascade`, `--link`, and the same of `verify`: models that take turns on one arena.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
@@ -14,6 +16,7 @@ use super::{Status, complain};
 use crate::plan::Options;
 use crate::report::Arena;
 use crate::share::{self, Error, Link, Member, Shared, Totals};
+use crate::stored::made_for;
 use crate::target::Target;
 
 /// The figures of all models together: the last object of the array.
@@ -97,11 +100,11 @@ impl SharedFinding {
         let members: Vec<Member<'_>> = (names.iter().zip(&files))
             .map(|(name, bytes)| Member { name, bytes })
             .collect();
-        let all = files
-            .iter()
-            .map(|bytes| for_file(options, &args.device, bytes));
+        // A file that says nothing, as one that another tool has planned, is judged like the others.
+        let telling = files.iter().filter(|bytes| made_for(bytes).is_some());
+        let all = telling.map(|bytes| for_file(options, &args.device, bytes));
         let all: Vec<Options> = all.collect();
-        let options = all.first().context("no model")?;
+        let options = all.first().unwrap_or(options);
         if all.iter().any(|o| o.target != options.target) {
             bail!(
                 "the models are planned for several targets; models that share an arena run on one"
@@ -186,6 +189,7 @@ pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
             )?)
         }
     };
+    apart(destinations.iter().flatten())?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),
         ..planning(&args.device.layout, &args.search, &args.freedom, found)?
@@ -218,6 +222,28 @@ pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
     };
     output::report(&text, destinations.iter().flatten())?;
     Ok(status)
+}
+
+/// That no two plans go into one file, by whatever paths: each model of a group has a plan of its own.
+fn apart<'d>(destinations: impl Iterator<Item = &'d Destination>) -> anyhow::Result<()> {
+    let mut known = BTreeMap::new();
+    for destination in destinations {
+        let Destination::File(path) = destination else {
+            continue;
+        };
+        // What is not there yet has no other path.
+        let Ok(file) = path.canonicalize() else {
+            continue;
+        };
+        if let Some(other) = known.insert(file, path) {
+            bail!(
+                "{} and {} are one file, which cannot hold the plans of two models: give a copy",
+                shown(&other.display().to_string()),
+                shown(&path.display().to_string())
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Plans all models, writes them unless they are over the limit, and says so.

@@ -9,6 +9,7 @@
 //! starts after another model's finds what that left in the head: inputs are set and the model is run before outputs are read.
 //! An input that is linked to another model's output has no method that sets it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Interface;
@@ -43,6 +44,16 @@ pub fn group(name: &str, turns: &[Turn<'_>], options: &RustOptions) -> Result<St
             });
         }
     }
+    let (methods, types) = (turns.iter(), turns.iter().map(|t| t.name).chain([name]));
+    let methods = methods.map(|t| (t.name, method_name(t.name)));
+    let types = types.map(|name| (name, type_name(name)));
+    if let Some(twice) = twice(methods).or_else(|| twice(types)) {
+        return Err(Error::Name {
+            what: "model's name",
+            name: twice.to_owned(),
+            reason: "gives the same name of Rust as another one: give it another one with `.named(\"...\")`",
+        });
+    }
     let mut text = String::new();
     let all = Group {
         name,
@@ -53,6 +64,13 @@ pub fn group(name: &str, turns: &[Turn<'_>], options: &RustOptions) -> Result<St
     // Writing to a string cannot fail.
     let _ = all.write(&mut text);
     Ok(text)
+}
+
+/// The first that gives a name which is there already.
+fn twice<'n>(names: impl Iterator<Item = (&'n str, String)>) -> Option<&'n str> {
+    let mut known = BTreeSet::new();
+    let mut names = names;
+    names.find_map(|(name, made)| (!known.insert(made)).then_some(name))
 }
 
 struct Group<'g> {
@@ -104,7 +122,7 @@ impl Group<'_> {
         }
         writeln!(
             f,
-            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    head: &'a mut [u8],"
+            "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    head: &'a mut [u8],"
         )?;
         for turn in turns {
             let field = method_name(turn.name);
@@ -158,9 +176,9 @@ impl Group<'_> {
         arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
     ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
         const {{
-            assert!(
-                BYTES >= {arena},
-                "{name} needs an arena of {arena} bytes: Arena<{{{{ {name}::ARENA_BYTES }}}}>"
+            ::core::assert!(
+                BYTES >= Self::ARENA_BYTES,
+                "{name} needs an arena of {arena} bytes: see {name}::ARENA_BYTES"
             )
         }};
         Self::in_memory(arena.as_mut_slice())
@@ -212,7 +230,7 @@ impl Group<'_> {
         }
         writeln!(
             f,
-            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'s, 'a> {{\n    session: &'s mut \
+            "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'s, 'a> {{\n    session: &'s mut \
              ::arenaplan_runtime::Session<'static, 'a>,\n    head: &'s mut [u8],\n}}\n\n{ALLOW}\nimpl<'s, 'a> {name}<'s, 'a> {{"
         )?;
         writer.constants(f)?;

@@ -118,10 +118,11 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Whether a character may stand anywhere in a name of Rust, but for digits at its start: ASCII, and the letters of large
-/// alphabets, of which that is known.
+/// alphabets, of which that is known, without those that the compiler calls uncommon.
 fn is_of_name(c: char) -> bool {
     let is_letter = matches!(c,
-        '\u{c0}'..='\u{24f}' | '\u{386}'..='\u{3ff}' | '\u{400}'..='\u{481}' | '\u{48a}'..='\u{52f}'
+        '\u{c0}'..='\u{131}' | '\u{134}'..='\u{13e}' | '\u{141}'..='\u{148}' | '\u{14a}'..='\u{17e}' | '\u{218}'..='\u{21b}'
+        | '\u{386}'..='\u{3ce}' | '\u{400}'..='\u{45f}' | '\u{48a}'..='\u{4ff}'
         | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}');
     c.is_ascii_alphanumeric() || (is_letter && c.is_alphabetic())
 }
@@ -175,6 +176,8 @@ mod tests {
             ("语音", "语音"),
             // Not of a name: a superscript, a letter in a circle, a combining mark.
             ("x²", "X"),
+            // A letter that is two.
+            ("\u{1c6}bc", "Bc"),
             ("ⓐbc", "Bc"),
             ("o\u{308}l", "OL"),
             ("a\u{202e}b", "AB"),

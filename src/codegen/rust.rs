@@ -105,7 +105,7 @@ pub fn module(name: &str, model: &Interface, options: &RustOptions) -> Result<St
 pub(super) fn header(what: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "{WRITTEN_BY}{version}: {what}.\n\nconst _: () = assert!(\n    ::arenaplan_runtime::INTERFACE == \
+        "{WRITTEN_BY}{version}: {what}.\n\nconst _: () = ::core::assert!(\n    ::arenaplan_runtime::INTERFACE == \
          {INTERFACE},\n    \"the code for the model was generated for another version of arenaplan-runtime: give the crates \
          arenaplan and arenaplan-runtime the same version\"\n);\n\n"
     )
@@ -113,7 +113,7 @@ pub(super) fn header(what: &str) -> String {
 
 /// Programs use a part of what is there, and have lints of their own.
 pub(super) const ALLOW: &str = "\
-#[allow(dead_code, unreachable_pub, unused_qualifications)]
+#[allow(dead_code, non_snake_case, unreachable_pub, unused_qualifications)]
 #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
 
 pub(super) struct Writer<'w> {
@@ -218,7 +218,7 @@ impl Writer<'_> {
         }
         writeln!(
             f,
-            "#[derive(Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    interpreter: \
+            "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    interpreter: \
              ::arenaplan_runtime::Interpreter<'static, 'a>,\n}}\n\n{ALLOW}\nimpl<'a> {name}<'a> {{"
         )?;
         self.constants(f)?;
@@ -341,9 +341,9 @@ impl Writer<'_> {
         arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
     ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
         const {{
-            assert!(
-                BYTES >= {bytes},
-                "{name} needs an arena of {bytes} bytes: Arena<{{{{ {name}::ARENA_BYTES }}}}>"
+            ::core::assert!(
+                BYTES >= Self::ARENA_BYTES,
+                "{name} needs an arena of {bytes} bytes: see {name}::ARENA_BYTES"
             )
         }};
         Self::in_memory(arena.as_mut_slice())

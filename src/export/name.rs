@@ -43,7 +43,7 @@ impl Name {
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert_str(0, if name.is_empty() { "model" } else { "model_" });
         }
-        if KEYWORDS.contains(&name.as_str()) {
+        if KEYWORDS.contains(&name.as_str()) || is_used_in_headers(&name) {
             name.push_str("_model");
         }
         Self(name)
@@ -59,6 +59,12 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether the headers mean something else by a name. They have a namespace of the model's name, which hides it there.
+fn is_used_in_headers(name: &str) -> bool {
+    let is_of_tflm = |name: &str| name.starts_with("TfLite") || name.starts_with("kTfLite");
+    matches!(name, "tflite" | "memcpy" | "MicroPrintf") || is_of_tflm(name) || name.ends_with("_t")
 }
 
 /// Words that C11 or C++ up to 2023 do not allow as a name, and macros that are often there.
@@ -189,6 +195,10 @@ mod tests {
             ("modèle", "mod_le"),
             ("int", "int_model"),
             ("Int", "Int"),
+            ("tflite", "tflite_model"),
+            ("size_t", "size_t_model"),
+            ("TfLiteStatus", "TfLiteStatus_model"),
+            ("TFLite", "TFLite"),
             ("*/ #error", "error"),
         ] {
             assert_eq!(Name::from_stem(stem).to_string(), name, "{stem}");

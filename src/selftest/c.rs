@@ -6,10 +6,11 @@ use arenaplan_runtime::Type;
 use arenaplan_runtime::self_test::Port;
 
 use super::{Known, MADE_BY, SelfTest, Values};
+use crate::export::Name;
 
 /// The whole header; `name` is the model's.
 pub(super) fn header(test: &SelfTest, name: &str) -> String {
-    let name = identifier(name);
+    let name = Name::from_stem(name).to_string();
     let mut text = String::new();
     push_opening(&mut text, test, &name);
     push_tables(&mut text, test);
@@ -17,19 +18,6 @@ pub(super) fn header(test: &SelfTest, name: &str) -> String {
     push_function(&mut text, test, &name);
     let _ = writeln!(text, "\n#endif  // {}", guard(&name));
     text
-}
-
-/// An identifier of C++ made from a name: letters and digits of ASCII, other characters as `_`.
-fn identifier(name: &str) -> String {
-    let parts = name.split(|c: char| !c.is_ascii_alphanumeric());
-    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-    let mut name = parts.join("_");
-    if name.is_empty() {
-        name.push_str("model");
-    } else if name.starts_with(|c: char| c.is_ascii_digit()) {
-        name.insert_str(0, "model_");
-    }
-    name
 }
 
 fn capital(part: &str) -> String {
@@ -416,19 +404,4 @@ fn push_function(text: &mut String, test: &SelfTest, name: &str) {
         text,
         "  }}\n  return interpreter.Reset();\n}}\n\n}}  // namespace {name}\n}}  // namespace arenaplan\n"
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_c() {
-        assert_eq!(identifier("kws"), "kws");
-        assert_eq!(identifier("vww_96_int8"), "vww_96_int8");
-        assert_eq!(identifier("a-b.é__c"), "a_b_c");
-        assert_eq!(identifier("3d"), "model_3d");
-        assert_eq!(identifier("*/"), "model");
-        assert_eq!(guard("kws"), "ARENAPLAN_KWS_SELF_TEST_H_");
-    }
 }
