@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::kernel::Kernel;
 use crate::node::{Node, Shape, Tensor};
 
+mod borders;
 mod lookup;
 mod moves;
 mod windows;
@@ -47,6 +48,11 @@ pub enum Contract {
     Slice,
     /// As [`Slice`](Self::Slice): STRIDED_SLICE.
     StridedSlice,
+    /// The input within a border: PAD, PADV2. The output is written from its start to its end, once, and each row of the input,
+    /// which is the innermost axis with a border and all within it, is moved as a whole.
+    Padding,
+    /// As [`Padding`](Self::Padding), with the border from the input, whose elements are read again for it: MIRROR_PAD.
+    MirrorPadding,
     /// CONV_2D: output pixels in order, counted through batch, rows and columns. While a pixel and the `pixels - 1` behind it
     /// are written, its window and those of all later pixels may be read, and windows of earlier pixels not any more. So a
     /// block of that many pixels may be read before it is written, wherever it starts.
@@ -103,6 +109,8 @@ pub(crate) const fn promise(contract: Contract) -> Promise {
         Contract::Unpack => moves::unpack,
         Contract::Slice => moves::slice,
         Contract::StridedSlice => moves::strided_slice,
+        Contract::Padding => borders::padding,
+        Contract::MirrorPadding => borders::mirror_padding,
         Contract::Convolution { .. } => windows::convolution,
         Contract::Depthwise { .. } => windows::depthwise,
         Contract::Pooling => windows::pooling,

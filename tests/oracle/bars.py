@@ -74,8 +74,8 @@ TABLE = {
     "yolo_person_detect": (112_928, 112_928),
 }
 # model -> most with the plan `arenaplan`: what the search found with views, outputs in place and CONCATENATION without
-# copies, but nothing that lies over its input in part; then two models of streaming wake words, the second of which gets
-# half of TFLM's own head.
+# copies, but nothing that lies over its input in part, except for the two models whose head PAD decides; then two models of
+# streaming wake words, the second of which gets half of TFLM's own head.
 OWN = {
     "blazeface_front_128": 327_680,
     "face_landmarks_192": 552_960,
@@ -101,7 +101,7 @@ OWN = {
     "sine_float": 128,
     "keyword_scrambled": 288,
     "micro_speech_quantized": 5_968,
-    "fomo_face_detection": 225_840,
+    "fomo_face_detection": 115_296,
     "person_detect": 55_296,
     "audio_preprocessor_int8": 2_096,
     "dtln_noise_suppression": 400,
@@ -109,7 +109,7 @@ OWN = {
     "trained_lstm": 5_376,
     "trained_lstm_int8": 1_344,
     "yolo_lc_192": 258_048,
-    "yolo_person_detect": 112_928,
+    "yolo_person_detect": 57_680,
     "esphome_v1_alexa": 7_184,
     "esphome_v2_okay_nabu": 2_048,
 }

@@ -102,14 +102,14 @@ fn resolve(axis: i32, rank: usize) -> Option<usize> {
 }
 
 /// Numbers in the file, which may have any alignment.
-struct Constant<'a> {
+pub(super) struct Constant<'a> {
     bytes: &'a [u8],
     wide: bool,
 }
 
 impl Constant<'_> {
     /// The number at `index`, if it has no more than 32 bits.
-    fn get(&self, index: usize) -> Option<i32> {
+    pub(super) fn get(&self, index: usize) -> Option<i32> {
         match self.wide {
             false => {
                 let bytes = self.bytes.get(index.checked_mul(4)?..)?.first_chunk()?;
@@ -124,7 +124,7 @@ impl Constant<'_> {
 }
 
 /// The values of an input that is constant.
-fn constant<'a>(node: &Node<'a>, input: usize) -> Option<Constant<'a>> {
+pub(super) fn constant<'a>(node: &Node<'a>, input: usize) -> Option<Constant<'a>> {
     let tensor = node.input(input).ok()?;
     let bytes = tensor.constant()?.get(..tensor.byte_len()?)?;
     match tensor.element_type() {

@@ -6,7 +6,7 @@
 use arenaplan_runtime::contract::{Overlap, overlap_of};
 use arenaplan_runtime::schema::patch::{Edit, graft, original_of};
 use arenaplan_runtime::schema::view;
-use arenaplan_runtime::{Error, Interpreter, Type, ops, tail_bytes};
+use arenaplan_runtime::{Error, Interpreter, Kernel, Type, ops, tail_bytes};
 
 use crate::common::{Memory, Random, output, set_input};
 
@@ -149,23 +149,28 @@ impl Planned {
 
     /// Runs the model with a plan.
     pub(crate) fn run(&mut self, offsets: &[i32]) -> Outcome {
+        self.run_with(ops::ALL, offsets)
+    }
+
+    /// The same with other kernels.
+    pub(crate) fn run_with(&mut self, kernels: &[Kernel], offsets: &[i32]) -> Outcome {
         assert_eq!(offsets.len(), self.bytes.len());
         for (k, offset) in offsets.iter().enumerate() {
             self.file[self.at + 4 * k..][..4].copy_from_slice(&offset.to_le_bytes());
         }
         let mut arena = Memory::copy_of(&self.noise);
-        outcome(&self.file, &mut arena)
+        outcome(&self.file, kernels, &mut arena)
     }
 
     /// Runs the model without a plan.
     pub(crate) fn run_plain(&self) -> Outcome {
         let mut arena = Memory::copy_of(&self.noise);
-        outcome(&self.plain, &mut arena)
+        outcome(&self.plain, ops::ALL, &mut arena)
     }
 }
 
-fn outcome(model: &[u8], arena: &mut [u8]) -> Outcome {
-    match Interpreter::new(model, ops::ALL, arena) {
+fn outcome(model: &[u8], kernels: &[Kernel], arena: &mut [u8]) -> Outcome {
+    match Interpreter::new(model, kernels, arena) {
         Err(error) => Outcome::Refused(error),
         Ok(mut interpreter) => Outcome::Ran(invokes(&mut interpreter)),
     }

@@ -252,7 +252,7 @@ pub(super) fn pad(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     let mut at = 0;
     for row in 0..product(&to[..4])? {
         k.step(1)?;
-        if is_inside(row, &from, &to, &front) {
+        if is_inside(row, &from[..4], &to[..4], &front[..4]) {
             k.write(0, at, at + front[4] * bytes)?;
             at += front[4] * bytes;
             elements(k, (0, next), (0, at), from[4], bytes)?;
@@ -292,10 +292,10 @@ pub(super) fn padded(k: &Kernel<'_, '_, '_>) -> Option<([u64; 5], [u64; 5], [u64
         .then_some((from, to, front))
 }
 
-/// Whether a row of the output, counted over the four outer dimensions, has elements of the input.
-pub(super) fn is_inside(row: u64, from: &[u64; 5], to: &[u64; 5], front: &[u64; 5]) -> bool {
+/// Whether a row of the output, counted over its outer dimensions, has elements of the input.
+pub(super) fn is_inside(row: u64, from: &[u64], to: &[u64], front: &[u64]) -> bool {
     let mut rest = row;
-    (0..4).rev().all(|d| {
+    (0..to.len()).rev().all(|d| {
         let index = rest % to[d];
         rest /= to[d];
         index >= front[d] && index < front[d] + from[d]

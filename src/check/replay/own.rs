@@ -4,9 +4,9 @@
 
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
-use super::Kernel;
 use super::window::{self, Frame};
-use super::{element, moves, rows};
+use super::{Kernel, element_bytes, product};
+use super::{element, moves, places, rows};
 
 pub(super) fn run(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     k.is_own = true;
@@ -32,7 +32,44 @@ pub(super) fn run(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
         Op::UNPACK => moves::unpack_by_blocks(k),
         Op::SLICE => moves::slice(k),
         Op::STRIDED_SLICE => moves::strided_slice(k),
+        Op::PAD | Op::PADV2 => pad(k),
+        Op::MIRROR_PAD => mirror_pad(k),
         _ => element::run(k),
+    }
+}
+
+/// Row by row, each moved as a whole: the innermost axis with a border, and all that is within it.
+fn pad(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    if k.input(0)?.ty != k.output(0)?.ty {
+        return None;
+    }
+    let (from, to, front) = moves::padded(k)?;
+    let axis = (0..to.len()).rev().find(|&d| from[d] != to[d]).unwrap_or(0);
+    let inner = product(&to[axis + 1..])?.checked_mul(element_bytes(k.output(0)?)?)?;
+    let bytes = |count: u64| count.checked_mul(inner);
+    let (before, row, whole) = (bytes(front[axis])?, bytes(from[axis])?, bytes(to[axis])?);
+    k.streamed[0] = true;
+    let (mut next, mut at) = (0, 0);
+    for line in 0..product(&to[..axis])? {
+        k.step(1)?;
+        let end = at + whole;
+        if moves::is_inside(line, &from[..axis], &to[..axis], &front[..axis]) {
+            k.write(0, at, at + before)?;
+            k.copy(0, next, 0, at + before, row)?;
+            next += row;
+            at += before + row;
+        }
+        k.write(0, at, end)?;
+        at = end;
+    }
+    Some(())
+}
+
+/// Element by element as far as order goes; without a border, it is one move.
+fn mirror_pad(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
+    match k.constant(1)?.iter().all(|&n| n == 0) {
+        true => moves::memcpy(k),
+        false => places::mirror_pad(k),
     }
 }
 

@@ -190,6 +190,62 @@ fn rows_of_all_libraries_are_right() {
     none_wrong(wrong);
 }
 
+/// The runtime's borders are as close as its loops allow.
+#[test]
+fn own_borders_are_exact() {
+    let (mut wrong, mut whole, mut padded, mut mirrored) = (Vec::new(), 0, 0, 0);
+    each_line(7, 6000, |_, line| {
+        match line.split_once(' ') {
+            Some(("PAD", _)) => padded += 1,
+            Some(("MIRROR_PAD", _)) => mirrored += 1,
+            _ => return,
+        }
+        compare(Library::Arenaplan, &line, |promised, replayed| {
+            whole += u32::from(promised == (0, 0));
+            if promised != replayed {
+                wrong.push(format!("{promised:?} {replayed:?} {line}"));
+            }
+        });
+    });
+    none_wrong(wrong);
+    let counts = [whole, padded, mirrored];
+    assert!(counts.iter().all(|&n| n > 25), "{counts:?}");
+}
+
+/// The kernel moves a row with all its channels, which the reference kernel moves one by one.
+#[test]
+fn own_rows_within_borders() {
+    let line = "PAD i16:2,2,3/1 i32:3,2!1,0,0,1,0,0 > i16:3,3,3/1";
+    let moved = |from, to| Event::Move {
+        input: 0,
+        from,
+        output: 0,
+        to,
+        bytes: 12,
+    };
+    let expected = vec![
+        write(0, 18),
+        moved(0, 18),
+        write(30, 36),
+        moved(12, 36),
+        write(48, 54),
+    ];
+    assert_eq!(of_tensors(events(Library::Arenaplan, line)), expected);
+    // Two columns of one row: nothing is read any more when the first byte is written.
+    let line = "PAD i8:1,1,2/1 i32:3,2!0,2,0,0,0,0 > i8:3,1,2/1";
+    let moved = Event::Move {
+        input: 0,
+        from: 0,
+        output: 0,
+        to: 0,
+        bytes: 2,
+    };
+    assert_eq!(
+        of_tensors(events(Library::Arenaplan, line)),
+        vec![moved, write(2, 6)]
+    );
+}
+
 fn read(start: u64, end: u64) -> Event {
     Event::Read {
         input: 0,

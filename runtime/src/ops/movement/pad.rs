@@ -1,5 +1,6 @@
 //! Operators that put something around a tensor.
 
+use crate::contract::Contract;
 use crate::error::Fault;
 use crate::kernel::{Code, Kernel};
 use crate::memory::{Element, ViewMut};
@@ -14,11 +15,12 @@ use super::{Numbers, element_bytes};
 /// As in TFLM (`kernels/pad.cc`), the zero of an int8 or uint8 output is its zero point.
 ///
 /// The output is written in its order, and each row of the input is moved as a whole.
-pub const PAD: Kernel = Kernel::builtin(Code::PAD, pad);
+pub const PAD: Kernel = Kernel::builtin(Code::PAD, pad).with_contract(Contract::Padding);
 /// `PADV2`: as [`PAD`].
-pub const PADV2: Kernel = Kernel::builtin(Code::PADV2, pad);
+pub const PADV2: Kernel = Kernel::builtin(Code::PADV2, pad).with_contract(Contract::Padding);
 /// `MIRROR_PAD`: the input within its mirror images; of any type, with at most 5 dimensions.
-pub const MIRROR_PAD: Kernel = Kernel::builtin(Code::MIRROR_PAD, mirror_pad);
+pub const MIRROR_PAD: Kernel =
+    Kernel::builtin(Code::MIRROR_PAD, mirror_pad).with_contract(Contract::MirrorPadding);
 
 const RANK: usize = 5;
 
