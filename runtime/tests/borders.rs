@@ -277,6 +277,8 @@ fn what_is_refused_is_promised_nothing() {
         ("PAD i8:3,3 i32:2,2!1,1,1,1 > i8:5,6", "another size"),
         ("PAD i8:3,3 i32:2,2!-1,3,1,1 > i8:5,5", "no padding"),
         ("PAD i8:3,3 i32:2!1,1 > i8:5,5", "too few paddings"),
+        ("PAD i8:3,3 i32:3,2!1 > i8:5,5", "too many paddings"),
+        ("PAD i8:3,3 i32:2,2!1 > u8:5,5", "another type"),
         ("PAD i8:3,3 i32:2,2 > i8:5,5", "unknown paddings"),
         ("PAD i8:3,3 i16:2,2!1 > i8:5,5", "paddings of a type"),
         ("PAD i8:3,3 i32:2,2!1 > i16:5,5", "another type"),

@@ -12,7 +12,8 @@
 
 use super::moves::constant;
 use super::{Contract, Overlap, Pair};
-use crate::node::Node;
+use crate::error::Fault;
+use crate::node::{Node, Tensor};
 
 /// The most dimensions that the kernels take.
 const RANK: usize = 5;
@@ -26,8 +27,9 @@ fn border(
 ) -> Option<Overlap> {
     let paddings = constant(node, 1)?;
     let (from, to) = (pair.from, pair.to);
-    let is_same = pair.from_size == pair.to_size && from.rank() == to.rank();
-    if pair.input != 0 || !is_same || from.rank() > RANK {
+    let ty = |tensor: Result<Tensor<'_>, Fault>| tensor.ok().map(|tensor| tensor.element_type());
+    let is_same = ty(node.input(0)) == ty(node.output(0)) && from.rank() == to.rank();
+    if pair.input != 0 || !is_same || from.rank() > RANK || paddings.len() != 2 * from.rank() {
         return None;
     }
     // Bytes of an index of the axis.

@@ -108,6 +108,10 @@ pub(super) struct Constant<'a> {
 }
 
 impl Constant<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() / if self.wide { 8 } else { 4 }
+    }
+
     /// The number at `index`, if it has no more than 32 bits.
     pub(super) fn get(&self, index: usize) -> Option<i32> {
         match self.wide {
