@@ -37,6 +37,7 @@ pub use self::error::Error;
 pub use self::links::cascade;
 pub use self::totals::Totals;
 
+pub(crate) use self::check::linked_with;
 use self::links::Linked;
 use self::search::Search;
 

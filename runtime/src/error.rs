@@ -26,6 +26,9 @@ pub enum Error {
         /// Bytes that are there.
         given: usize,
     },
+    /// The model's outputs, or those of another one that are its inputs, are no longer there: of models that take turns on one
+    /// head, another one has run since, or an input was set.
+    OutOfTurn,
     /// More than 65,535 steps, tensors that do not fit an address, or subgraphs nested too deeply.
     TooLarge,
     /// An index in the model is outside of what it counts in.
@@ -174,6 +177,9 @@ impl fmt::Display for Error {
             Error::ArenaTooSmall { needed, given } => {
                 write!(f, "the arena has {given} bytes, and {needed} are needed")
             }
+            Error::OutOfTurn => f.write_str(
+                "another model has run on the arena since, or an input was set: run the model again, after those whose outputs it reads",
+            ),
             Error::TooLarge => f.write_str("the model is too large for a device"),
             Error::Index { index, len } => {
                 write!(

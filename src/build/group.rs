@@ -160,11 +160,16 @@ impl Builder {
                     .collect()
             })
             .collect();
-        let turns: Vec<Turn<'_>> = (models.iter().zip(&linked))
-            .map(|(model, linked)| Turn {
+        let chain = |model: usize| share::linked_with(model, &links, models.len());
+        let turns: Vec<Turn<'_>> = (models.iter().zip(&linked).enumerate())
+            .map(|(k, (model, linked))| Turn {
                 name: &model.name,
                 model: &model.interface,
                 linked,
+                after: match linked.is_empty() {
+                    true => None,
+                    false => chain(k).range(..k).next_back().copied(),
+                },
             })
             .collect();
         let rust = codegen::group(&group.name, &turns, &code)?;

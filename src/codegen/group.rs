@@ -5,8 +5,8 @@
 //! struct Vad<'s, 'a>         what the type of a model alone has: constants, input_mut, invoke, output, reset
 //! ```
 //!
-//! The turn of a model borrows the whole, so that an output that somebody holds is not overwritten by another model. A turn that
-//! starts after another model's finds what that left in the head: inputs are set and the model is run before outputs are read.
+//! The turn of a model borrows the whole, so that an output that somebody holds is not overwritten by another model, and the whole
+//! knows which model has run last: outputs that are no longer there, and linked inputs that are not there yet, are an error.
 //! An input that is linked to another model's output has no method that sets it.
 
 use std::collections::BTreeSet;
@@ -27,6 +27,8 @@ pub struct Turn<'t> {
     pub model: &'t Interface,
     /// Inputs that are outputs of models before it, and not set.
     pub linked: &'t [usize],
+    /// The model that has to run directly before it, if it has linked inputs: its place in the group.
+    pub after: Option<usize>,
 }
 
 /// The code for models that share an arena, of which the head and all tails are the parts, to be written as `NAME.rs`.
@@ -122,7 +124,7 @@ impl Group<'_> {
         }
         writeln!(
             f,
-            "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    head: &'a mut [u8],"
+            "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'a> {{\n    head: &'a mut [u8],\n    last_run: usize,"
         )?;
         for turn in turns {
             let field = method_name(turn.name);
@@ -149,12 +151,13 @@ impl Group<'_> {
             writeln!(
                 f,
                 "\n    /// A turn of the model `{}`.\n    #[inline]\n    pub fn {method}(&mut self) -> {turn_type}<'_, 'a> \
-                 {{\n        {turn_type} {{ session: &mut self.{method}, head: self.head }}\n    }}",
+                 {{\n        {turn_type} {{ session: &mut self.{method}, head: self.head, last_run: &mut self.last_run }}\n    }}",
                 in_comment(turn.name)
             )?;
         }
         f.push_str("}\n");
-        turns.iter().try_for_each(|turn| self.turn(f, turn))
+        let mut turns = turns.iter().enumerate();
+        turns.try_for_each(|(number, turn)| self.turn(f, number, turn))
     }
 
     fn makers(&self, f: &mut String, arena: usize) -> std::fmt::Result {
@@ -204,11 +207,11 @@ impl Group<'_> {
         }
         writeln!(
             f,
-            "        ::core::result::Result::Ok(Self {{ head, {fields} }})\n    }}"
+            "        ::core::result::Result::Ok(Self {{ head, last_run: 0, {fields} }})\n    }}"
         )
     }
 
-    fn turn(&self, f: &mut String, turn: &Turn<'_>) -> std::fmt::Result {
+    fn turn(&self, f: &mut String, number: usize, turn: &Turn<'_>) -> std::fmt::Result {
         let name = type_name(turn.name);
         let (file, owner) = (in_comment(turn.name), self.type_name);
         let visibility = self.options.visible();
@@ -231,22 +234,72 @@ impl Group<'_> {
         writeln!(
             f,
             "#[derive(::core::fmt::Debug)]\n{ALLOW}\n{visibility}struct {name}<'s, 'a> {{\n    session: &'s mut \
-             ::arenaplan_runtime::Session<'static, 'a>,\n    head: &'s mut [u8],\n}}\n\n{ALLOW}\nimpl<'s, 'a> {name}<'s, 'a> {{"
+             ::arenaplan_runtime::Session<'static, 'a>,\n    head: &'s mut [u8],\n    last_run: &'s mut usize,\n}}\n\n{ALLOW}\nimpl<'s, 'a> {name}<'s, 'a> {{"
         )?;
         writer.constants(f)?;
         for item in inputs.iter().chain(&outputs) {
             port_constants(f, item)?;
         }
-        f.push_str(
+        let out_of_turn = "[`OutOfTurn`](::arenaplan_runtime::Error::OutOfTurn)";
+        let this = number + 1;
+        let (errors, condition) = match turn.after {
+            Some(before) => (
+                format!(
+                    "If a kernel cannot run an operator; {out_of_turn} if the model before has not run directly before, or \
+                     has had an input set since."
+                ),
+                format!(
+                    "if *self.last_run != {} {{\n            return \
+                     ::core::result::Result::Err(::arenaplan_runtime::Error::OutOfTurn);\n        }}\n        ",
+                    before + 1
+                ),
+            ),
+            None => (
+                "If a kernel cannot run an operator.".to_owned(),
+                String::new(),
+            ),
+        };
+        // Inputs that are set beside linked ones leave those alone.
+        let kept = match turn.after {
+            Some(before) => format!(
+                "if *self.last_run != {} {{\n            *self.last_run = 0;\n        }}",
+                before + 1
+            ),
+            None => "*self.last_run = 0;".to_owned(),
+        };
+        write!(
+            f,
             r#"
     /// Runs the model once. Inputs are to be set before each time: their memory is used again.
     ///
     /// # Errors
-    /// If a kernel cannot run an operator.
+    /// {errors}
     #[inline]
-    pub fn invoke(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {
-        self.session.invoke(self.head)
-    }
+    pub fn invoke(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {{
+        {condition}*self.last_run = 0;
+        self.session.invoke(self.head)?;
+        *self.last_run = {this};
+        ::core::result::Result::Ok(())
+    }}
+
+    /// That the head holds this model's outputs.
+    #[inline]
+    fn check(&self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {{
+        match *self.last_run {{
+            {this} => ::core::result::Result::Ok(()),
+            _ => ::core::result::Result::Err(::arenaplan_runtime::Error::OutOfTurn),
+        }}
+    }}
+
+    /// An input is set, and what other models have left in the head may be lost.
+    #[inline]
+    fn start(&mut self) {{
+        {kept}
+    }}
+"#
+        )?;
+        f.push_str(
+            r#"
 
     /// Sets what the model keeps from one inference to the next to what it was before the first.
     ///
@@ -268,7 +321,10 @@ impl Group<'_> {
         for item in inputs.iter().filter(|i| is_set(i.index)).chain(&outputs) {
             port_methods(f, item, true)?;
         }
-        writer.self_test(f, "run_session(self.session, self.head)")?;
+        writer.self_test(
+            f,
+            "*self.last_run = 0;\n        SELF_TEST.run_session(self.session, self.head)",
+        )?;
         f.push_str("}\n");
         Ok(())
     }

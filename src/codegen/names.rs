@@ -81,6 +81,7 @@ const KEYWORDS: &[&str] = &[
     "for",
     "gen",
     "head",
+    "last_run",
     "if",
     "impl",
     "in",

@@ -229,12 +229,12 @@ impl Writer<'_> {
         for item in inputs.iter().chain(&outputs) {
             port_methods(f, item, false)?;
         }
-        self.self_test(f, "run(&mut self.interpreter)")?;
+        self.self_test(f, "SELF_TEST.run(&mut self.interpreter)")?;
         f.push_str("}\n");
         Ok(())
     }
 
-    /// The method that proves on the device what the plan relies on; `call` is the method of the data that runs it.
+    /// The method that proves on the device what the plan relies on; `call` runs what is called `SELF_TEST`.
     pub(super) fn self_test(&self, f: &mut String, call: &str) -> std::fmt::Result {
         let Some(test) = &self.model.self_test else {
             return Ok(());
@@ -244,7 +244,7 @@ impl Writer<'_> {
              have\n    /// to be set again.\n    ///\n",
         );
         for line in test.report().to_string().lines() {
-            writeln!(f, "    /// {}", in_comment(line))?;
+            writeln!(f, "    /// {}", line.replace('`', "'"))?;
         }
         f.push_str(
             "    ///\n    /// # Errors\n    /// The first output that is not as it should be, or why there is none.\n    \
@@ -254,7 +254,7 @@ impl Writer<'_> {
         for line in selftest::rust_static(test).lines() {
             writeln!(f, "        {line}")?;
         }
-        writeln!(f, "        SELF_TEST.{call}\n    }}")
+        writeln!(f, "        {call}\n    }}")
     }
 
     pub(super) fn constants(&self, f: &mut String) -> std::fmt::Result {
@@ -420,9 +420,21 @@ pub(super) fn port_constants(f: &mut String, item: &Item<'_>) -> std::fmt::Resul
 
 /// Methods for one input or output; `is_turn`: of a turn, which has a session and a head in place of an interpreter.
 pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> std::fmt::Result {
-    let (access, head) = match is_turn {
-        true => ("self.session.", "self.head, "),
-        false => ("self.interpreter.", ""),
+    // The state of the turn is looked at first.
+    let (access, head, sets, reads) = match is_turn {
+        true => (
+            "self.session.",
+            "self.head, ",
+            "self.start();\n        ",
+            "self.check()?;\n        ",
+        ),
+        false => ("self.interpreter.", "", "", ""),
+    };
+    let errors = match is_turn {
+        true => {
+            "[`OutOfTurn`](::arenaplan_runtime::Error::OutOfTurn) if the model was not run last, or an input was set since."
+        }
+        false => "None with this model.",
     };
     let Item {
         lower,
@@ -451,7 +463,7 @@ pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> st
     pub fn {lower}_mut(
         &mut self,
     ) -> ::core::result::Result<&mut [{element}; {len}], ::arenaplan_runtime::Error> {{
-        {access}input_array({head}{index})
+        {sets}{access}input_array({head}{index})
     }}
 "#
         )),
@@ -460,12 +472,12 @@ pub(super) fn port_methods(f: &mut String, item: &Item<'_>, is_turn: bool) -> st
     /// The elements of {words}, as the last inference left them{until}.
     ///
     /// # Errors
-    /// None with this model.
+    /// {errors}
     #[inline]
     pub fn {lower}(
         &self,
     ) -> ::core::result::Result<&[{element}; {len}], ::arenaplan_runtime::Error> {{
-        {access}output_array({head}{index})
+        {reads}{access}output_array({head}{index})
     }}
 "#
         )),

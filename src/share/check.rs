@@ -80,7 +80,7 @@ pub fn check(
 }
 
 /// The models that run one after the other with this one.
-fn linked_with(model: usize, links: &[Link], models: usize) -> BTreeSet<usize> {
+pub(crate) fn linked_with(model: usize, links: &[Link], models: usize) -> BTreeSet<usize> {
     let mut all = BTreeSet::from([model]);
     for _ in 0..models {
         for link in links {

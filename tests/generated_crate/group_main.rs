@@ -88,6 +88,11 @@ fn main() -> Result<(), Error> {
         // The first one has state, which a reset makes new.
         voice.vad().reset()?;
     }
+    assert_eq!(voice.kws().output(), Err(Error::OutOfTurn));
+    voice.vad().invoke()?;
+    assert!(voice.vad().output().is_ok());
+    voice.kws().input_mut()?;
+    assert_eq!(voice.vad().output(), Err(Error::OutOfTurn));
     assert_eq!(voice.vad().self_test(), Ok(()));
     assert_eq!(voice.kws().self_test(), Ok(()));
     println!("voice {}", if right { "right" } else { "WRONG" });
@@ -101,6 +106,14 @@ fn main() -> Result<(), Error> {
         pipeline.back().invoke()?;
         right &= is(pipeline.back().output()?, &mut of_whole);
     }
+    // What is no longer there, or not there yet, is an error and no wrong number.
+    assert_eq!(pipeline.front().output(), Err(Error::OutOfTurn));
+    assert_eq!(pipeline.back().invoke(), Err(Error::OutOfTurn));
+    pipeline.front().invoke()?;
+    assert!(pipeline.front().output().is_ok());
+    pipeline.front().input_mut()?;
+    assert_eq!(pipeline.back().invoke(), Err(Error::OutOfTurn));
+    assert_eq!(pipeline.back().output(), Err(Error::OutOfTurn));
     println!("pipeline {}", if right { "right" } else { "WRONG" });
 
     assert_eq!(Voice::ARENA_BYTES, Voice::HEAD_BYTES + Voice::TAIL_BYTES);
