@@ -38,11 +38,11 @@
 
 mod error;
 mod group;
+mod stale;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-
-use arenaplan_solver::{Limits, Planner};
 
 use crate::codegen::{self, Interface, Operators, OwnKernel, RustOptions, names};
 use crate::explain::{self, Cause, words};
@@ -51,10 +51,12 @@ use crate::model::Model;
 use crate::plan::{Options, Planned, plan};
 use crate::report;
 use crate::selftest;
-use crate::target::Target;
 use crate::text::thousands;
 
+pub use arenaplan_solver::{Limits, Planner};
 pub use error::{Error, ErrorKind};
+
+pub use crate::target::Target;
 pub use group::GeneratedGroup;
 
 /// Plans a model for this project's runtime, and writes what `arenaplan_runtime::include_model!` brings in.
@@ -292,6 +294,7 @@ impl Builder {
             tell(&format!("rerun-if-changed={}", source.path.display()));
         }
         let file = |name: &str, extension: &str| out.join(format!("{name}.{extension}"));
+        let mut names = BTreeSet::new();
         let put = |generated: &Generated| {
             for warning in &generated.warnings {
                 tell(&format!("warning={warning}"));
@@ -301,6 +304,7 @@ impl Builder {
         for generated in self.generate_all(&root)? {
             put(&generated)?;
             write(&file(&generated.name, "rs"), generated.rust.as_bytes())?;
+            names.insert(generated.name);
         }
         for group in self.generate_groups(&root)? {
             for warning in &group.warnings {
@@ -308,8 +312,13 @@ impl Builder {
             }
             group.models.iter().try_for_each(put)?;
             write(&file(&group.name, "rs"), group.rust.as_bytes())?;
+            names.insert(group.name);
         }
-        Ok(())
+        match &self.out_dir {
+            // The folder is not ours alone.
+            Some(_) => Ok(()),
+            None => stale::mark(&out, names),
+        }
     }
 
     /// What [`compile`](Self::compile) writes for models that share their arena with no other, with paths relative to `root`.
@@ -511,8 +520,8 @@ fn warnings(planned: &Planned) -> Vec<String> {
     warnings.retain(|warning| !warning.starts_with(report::NO_KERNEL));
     if !report.optimal {
         warnings.push(format!(
-            "{UNPROVED}: the head has {} bytes, and none is below {}; `.solver(Planner::Exact)` searches longer, \
-             `.accept_unproved()` accepts it",
+            "{UNPROVED}: the head has {} bytes, and none can be below {}; `.accept_unproved()` accepts it \
+             without a word",
             thousands(report.head_bytes),
             thousands(report.sizes.bound_with_scratch_bytes)
         ));

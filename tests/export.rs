@@ -143,19 +143,14 @@ fn expected(name: &str, planned: &Planned) -> BTreeMap<String, i64> {
     let graph = Graph::read(Model::parse(&planned.file).unwrap()).unwrap();
     let mut all = BTreeMap::new();
     let mut number = |key: String, value: u64| all.insert(format!("{name} {key}"), value as i64);
-    // Of several libraries the one with the largest arena, but for any kernels.
-    let any = planned.report.target == "tflm";
+    // Of several libraries the one with the largest arena, which suffices for all.
     let largest = planned
         .report
         .libraries
         .iter()
         .rev()
         .max_by_key(|l| l.arena_32.arena_bytes);
-    let figures = if any {
-        &planned.report.libraries[0]
-    } else {
-        largest.unwrap()
-    };
+    let figures = largest.unwrap();
     number("MODEL_BYTES".into(), planned.file.len() as u64);
     number("HEAD_BYTES".into(), figures.head_bytes);
     for (bits, arena) in [("_32", figures.arena_32), ("_64", figures.arena_64)] {
@@ -311,7 +306,8 @@ fn the_first_line_says_which_kernels_and_the_constants_are_right_by_hand() {
     let planned = self::planned("dscnn_int8", Target::Tflm);
     let text = c::header(&export(&planned.file, Target::Tflm, "dscnn"));
     assert!(text.contains("/* Target: tflm. It is right with any kernels of TFLM."));
-    assert!(text.contains("With esp-nn-s3 kernels: head "));
+    assert!(text.contains("with esp-nn-s3 kernels, which need the most of all."));
+    assert!(text.contains("With reference kernels: head 3,456, "));
     assert!(!text.contains("ONLY"));
 }
 
@@ -778,6 +774,15 @@ mod cli {
         assert!(offsets(&model).is_some());
         let original = patch::strip(&model).unwrap();
         assert!(original == common::model("dscnn_int8"));
+        // The source is not replaced by what is planned from it.
+        let over = ["export", "model.tflite", "--as", "rust", "-o", "model.rs"];
+        let refused = run(&over);
+        assert!(
+            refused.starts_with("status: 2\n") && refused.contains("--name"),
+            "{refused}"
+        );
+        let kept = fs::read(folder.path().join("model.tflite")).unwrap();
+        assert!(kept == common::model("dscnn_int8"));
         // A plan for kernels that share more than the runtime's do is refused, here and not on the device.
         run(&[
             "plan",

@@ -172,8 +172,8 @@ impl fmt::Display for ErrorKind {
                 f.write_str(match is_optimal {
                     true => "No plan has a smaller head: make the model smaller, or raise the limit.",
                     false => {
-                        "A smaller head is not ruled out: let the solver search longer with `.solver(Planner::Exact)`, make \
-                         the model smaller, or raise the limit."
+                        "A smaller head is not ruled out: let the solver search longer with \
+                         `.solver(arenaplan::build::Planner::Exact)`, make the model smaller, or raise the limit."
                     }
                 })
             }

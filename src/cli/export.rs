@@ -18,6 +18,7 @@ use crate::model::Model;
 use crate::plan::{Options, plan};
 use crate::selftest::{self, SelfTest};
 use crate::stored::{StoredPlan, made_for};
+use crate::target::Target;
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     if args.model.is_dir() {
@@ -66,7 +67,14 @@ fn one(args: &ExportArgs, options: &Options, source: &Source) -> anyhow::Result<
         ExportFormat::RustSelftest => self_test(args, source, &file)?.to_rust(&name.to_string()),
         ExportFormat::Rust => {
             let text = codegen::rust(&name.to_string(), &file, &RustOptions::default())?;
-            return write_rust(args, &text, &name.to_string(), &file);
+            if options.target != Target::Arenaplan && args.target.is_none() {
+                complain(&format!(
+                    "{}: its plan was made for {}; --target arenaplan plans it for this runtime, which may need less",
+                    source.name(),
+                    options.target
+                ));
+            }
+            return write_rust(args, source, &text, &name.to_string(), &file);
         }
     };
     write(args, &text)
@@ -85,11 +93,29 @@ fn self_test(args: &ExportArgs, source: &Source, file: &[u8]) -> anyhow::Result<
 }
 
 /// Writes the code, and the planned model beside it, where the code looks for it.
-fn write_rust(args: &ExportArgs, text: &str, name: &str, file: &[u8]) -> anyhow::Result<()> {
+fn write_rust(
+    args: &ExportArgs,
+    source: &Source,
+    text: &str,
+    name: &str,
+    file: &[u8],
+) -> anyhow::Result<()> {
     let Some(path) = args.output.as_deref().filter(|p| p.as_os_str() != "-") else {
         bail!("the planned model is to lie beside the code: -o FILE says where");
     };
     let model = path.with_file_name(format!("{name}.tflite"));
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let differs = || std::fs::read(&model).is_ok_and(|old| old != file);
+    if !args.force
+        && !source.is_stdin()
+        && real(&model).is_some_and(|m| Some(m) == real(&source.path))
+        && differs()
+    {
+        bail!(
+            "the planned model, which is to lie beside the code, would replace the model itself: write to another folder, or \
+             say --name; --force replaces it"
+        );
+    }
     let destination = Destination::File(model.clone());
     let output = OutputArgs {
         output: Some(model),

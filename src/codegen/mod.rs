@@ -11,6 +11,7 @@ mod rust;
 
 use arenaplan_runtime as runtime;
 use arenaplan_runtime::Type;
+use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::execute::{self, Port};
 use crate::graph::Graph;
@@ -49,7 +50,8 @@ impl Interface {
     /// The interface of `model`, the file that will be on the device, with `own` kernels for operators that the runtime has
     /// none for.
     ///
-    /// Sizes are those that the runtime asks for here, which are those that it will ask for on the device. Scratch memory of
+    /// The model is run once, with zeros, so that what the device could not run is found here; not where it has a loop, which
+    /// may never end, or own kernels. Sizes are those that the runtime asks for here, which are those that it will ask for on the device. Scratch memory of
     /// own kernels is not among them.
     ///
     /// # Errors
@@ -58,9 +60,12 @@ impl Interface {
         let graph = Graph::read(Model::parse(model)?)?;
         let kernels = kernels::exact(&graph, own)?;
         let list: Vec<_> = kernels.iter().map(|k| k.kernel).collect();
+        let has_loop = graph
+            .operators()
+            .any(|op| op.code == BuiltinOperator::WHILE);
         let setting = execute::Setting {
             kernels: &list,
-            invokes: 0,
+            invokes: usize::from(!has_loop && !kernels.iter().any(|k| k.is_own)),
             ..execute::Setting::default()
         };
         let figures = execute::run(model, &setting, |_, _| {})?;

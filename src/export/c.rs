@@ -72,6 +72,10 @@ pub(super) fn push_arena(text: &mut String, export: &Export<'_>) {
     if !others.is_empty() && export.target() == Target::Tflm {
         others.push_str("\n   Export with the --target that names the kernels on your device, and they come as constants.");
     }
+    let most = match export.libraries.len() {
+        1 => "",
+        _ => ", which need the most of all",
+    };
     let incomplete = match export.report.tail_is_complete {
         true => "",
         false => {
@@ -85,8 +89,8 @@ pub(super) fn push_arena(text: &mut String, export: &Export<'_>) {
         ..
     } = figures;
     text.push_str(&format!(
-        "\n/* Bytes to reserve, at a multiple of {capitals}_ARENA_ALIGN, with {kernels} kernels. The head, which holds tensors and\n   \
-         scratch memory, is exact; the tail is an estimate for TFLM of October 2026. What was really used says\n   \
+        "\n/* Bytes to reserve, at a multiple of {capitals}_ARENA_ALIGN, with {kernels} kernels{most}. The head,\n   \
+         which holds tensors and scratch memory, is exact; the tail is an estimate for TFLM of October 2026. What was really used says\n   \
          MicroInterpreter::arena_used_bytes(); preparing the model can need more than that.{incomplete}{others} */\n\
          #define {capitals}_HEAD_BYTES {head_bytes}\n\
          #define {capitals}_TAIL_BYTES_32 {}\n\

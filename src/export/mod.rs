@@ -26,7 +26,7 @@ use crate::prepared::Prepared;
 use crate::report::{LibraryHead, Report};
 use crate::scratch::Scratch;
 use crate::stored::StoredPlan;
-use crate::target::{Library, Target};
+use crate::target::Target;
 use crate::tflm;
 
 pub use name::Name;
@@ -123,15 +123,12 @@ impl<'a> Export<'a> {
         self.options.kernels()
     }
 
-    /// The figures that the header gives as constants: of the library that needs the largest arena; where any kernels may
-    /// run, of the reference kernels, as there is no largest.
+    /// The figures that the header gives as constants: of the library that needs the largest arena, so that they suffice with
+    /// each.
     fn figures(&self) -> Option<&LibraryHead> {
         let all = self.libraries.iter().map(|l| &l.figures);
-        match self.target() {
-            Target::Tflm => all.into_iter().find(|l| l.library == Library::Reference),
-            // Of equals the first one.
-            _ => all.rev().max_by_key(|l| l.arena_32.arena_bytes),
-        }
+        // Of equals the first one.
+        all.rev().max_by_key(|l| l.arena_32.arena_bytes)
     }
 }
 
