@@ -25,6 +25,10 @@ use common::{Sample, folder, model, models, root};
 /// Models that there is no code for, and a part of what is said instead.
 const REFUSED: &[(&str, &str)] = &[
     (
+        "conv_hybrid",
+        "operator 3 CONV_2D: no kernel for the type of input 1",
+    ),
+    (
         "custom_operator_int8",
         "no kernel for operator 1 ExampleFilter",
     ),
@@ -42,12 +46,20 @@ const REFUSED: &[(&str, &str)] = &[
         "no kernel for operator 1 ExampleLarge",
     ),
     (
+        "legacy_scalar_float32",
+        "operator 1 RESHAPE: the shape of output 0 does not fit",
+    ),
+    (
         "newer_operator_int8",
         "no kernel for operator 1 BUILTIN_250",
     ),
     (
         "reshape_open_float32",
         "the size of tensor 2 \"open\" is not known",
+    ),
+    (
+        "stored_shape_float32",
+        "operator 1 DEPTH_TO_SPACE: the shape of input 0 does not fit",
     ),
     (
         "string_tensor_float32",

@@ -306,8 +306,8 @@ fn the_first_line_says_which_kernels_and_the_constants_are_right_by_hand() {
     let planned = self::planned("dscnn_int8", Target::Tflm);
     let text = c::header(&export(&planned.file, Target::Tflm, "dscnn"));
     assert!(text.contains("/* Target: tflm. It is right with any kernels of TFLM."));
-    assert!(text.contains("with esp-nn-s3 kernels, which need the most of all."));
-    assert!(text.contains("With reference kernels: head 3,456, "));
+    assert!(text.contains("with cmsis-nn-mve kernels, which need the most of all."));
+    assert!(text.contains("With reference kernels: head 3,456, arena 6,736."));
     assert!(!text.contains("ONLY"));
 }
 
