@@ -42,22 +42,24 @@ pub(super) enum Item {
     Shared(Box<SharedFigures>),
 }
 
+/// Where the planned models go; nowhere, if nothing is to be written.
+pub(super) fn destinations(
+    args: &PlanArgs,
+    found: &Found,
+) -> anyhow::Result<Option<Vec<Destination>>> {
+    let otherwise = "; --dry-run only reports";
+    match args.dry_run {
+        true => Ok(None),
+        false => output::destinations(&args.output, &found.sources, otherwise).map(Some),
+    }
+}
+
 pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
     let found = models::find(&args.models.models, args.output.out_dir.as_deref());
     if args.share.is_asked() {
         return share::run(args, &found);
     }
-    let destinations = match args.dry_run {
-        true => None,
-        false => {
-            let otherwise = "; --dry-run only reports";
-            Some(output::destinations(
-                &args.output,
-                &found.sources,
-                otherwise,
-            )?)
-        }
-    };
+    let destinations = destinations(args, &found)?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),
         precompute: args.precompute == Choice::Yes,

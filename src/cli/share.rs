@@ -9,7 +9,7 @@ use super::args::{Bits, Format, PlanArgs, ShareArgs, VerifyArgs};
 use super::json::{self, Failure, TOOL_VERSION};
 use super::models::{Found, Source};
 use super::output::{self, Destination};
-use super::plan::{Item, Row, about_scratch, for_file, item, planning};
+use super::plan::{Item, Row, about_scratch, destinations, for_file, item, planning};
 use super::plan_text::several;
 use super::text::{shown, thousands};
 use super::{Status, complain};
@@ -178,17 +178,7 @@ pub(super) fn read_all(found: &Found) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
-    let destinations = match args.dry_run {
-        true => None,
-        false => {
-            let otherwise = "; --dry-run only reports";
-            Some(output::destinations(
-                &args.output,
-                &found.sources,
-                otherwise,
-            )?)
-        }
-    };
+    let destinations = destinations(args, found)?;
     apart(destinations.iter().flatten())?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use super::Interface;
 use super::error::Error;
 use super::names::{in_comment, is_file_name, method_name, type_name};
-use super::rust::{ALLOW, RustOptions, Writer, header, port_constants, port_methods};
+use super::rust::{ALLOW, RustOptions, Writer, header, makers, port_constants, port_methods};
 use crate::text::thousands;
 
 /// A model of a group.
@@ -167,35 +167,10 @@ impl Group<'_> {
             |words: fn(&Turn<'_>) -> String| turns().map(words).collect::<Vec<_>>().join(", ");
         let fields = list(|t| method_name(t.name));
         let tails = list(|t| format!("{}::TAIL_BYTES", type_name(t.name)));
-        write!(
+        f.push_str(&makers(name, "all models", arena));
+        writeln!(
             f,
-            r#"
-    /// Prepares all models in `arena`, which is large enough, or the program is not compiled.
-    ///
-    /// # Errors
-    /// None: the files were prepared on the host in the same way.
-    #[inline]
-    pub fn new<const BYTES: usize>(
-        arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
-    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
-        const {{
-            ::core::assert!(
-                BYTES >= Self::ARENA_BYTES,
-                "{name} needs an arena of {arena} bytes: see {name}::ARENA_BYTES"
-            )
-        }};
-        Self::in_memory(arena.as_mut_slice())
-    }}
-
-    /// Prepares all models in `memory`, which starts at a multiple of 16 and has [`Self::ARENA_BYTES`] or more.
-    ///
-    /// # Errors
-    /// If the memory is too small or not aligned.
-    pub fn in_memory(
-        memory: &'a mut [u8],
-    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
-        let (head, [{fields}]) = ::arenaplan_runtime::share(memory, [{tails}])?;
-"#
+            "        let (head, [{fields}]) = ::arenaplan_runtime::share(memory, [{tails}])?;"
         )?;
         for turn in turns() {
             let (field, turn_type) = (method_name(turn.name), type_name(turn.name));

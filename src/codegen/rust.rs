@@ -328,70 +328,45 @@ impl Writer<'_> {
     }
 
     fn methods(&self, f: &mut String) -> std::fmt::Result {
-        let name = self.type_name;
         let bytes = self.model.arena_bytes();
-        f.push_str(&format!(
-            r#"
-    /// Prepares the model in `arena`, which is large enough, or the program is not compiled.
-    ///
-    /// # Errors
-    /// None: the file was prepared on the host in the same way.
-    #[inline]
-    pub fn new<const BYTES: usize>(
-        arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
-    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
-        const {{
-            ::core::assert!(
-                BYTES >= Self::ARENA_BYTES,
-                "{name} needs an arena of {bytes} bytes: see {name}::ARENA_BYTES"
-            )
-        }};
-        Self::in_memory(arena.as_mut_slice())
-    }}
-
-    /// Prepares the model in `memory`, which starts at a multiple of 16 and has [`Self::ARENA_BYTES`] or more.
-    ///
-    /// # Errors
-    /// If the memory is too small or not aligned.
-    pub fn in_memory(
-        memory: &'a mut [u8],
-    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
-        let interpreter =
+        f.push_str(&makers(self.type_name, "the model", bytes));
+        f.push_str(
+            r#"        let interpreter =
             ::arenaplan_runtime::Interpreter::new(Self::MODEL, Self::KERNELS, memory)?;
-        ::core::result::Result::Ok(Self {{ interpreter }})
-    }}
+        ::core::result::Result::Ok(Self { interpreter })
+    }
 
     /// Runs the model once. Inputs are to be set before each time: their memory is used again.
     ///
     /// # Errors
     /// If a kernel cannot run an operator.
     #[inline]
-    pub fn invoke(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {{
+    pub fn invoke(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {
         self.interpreter.invoke()
-    }}
+    }
 
     /// Sets what the model keeps from one inference to the next to what it was before the first.
     ///
     /// # Errors
     /// None with this model.
     #[inline]
-    pub fn reset(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {{
+    pub fn reset(&mut self) -> ::core::result::Result<(), ::arenaplan_runtime::Error> {
         self.interpreter.reset()
-    }}
+    }
 
     /// The interpreter that runs the model.
     #[inline]
-    pub fn interpreter(&self) -> &::arenaplan_runtime::Interpreter<'static, 'a> {{
+    pub fn interpreter(&self) -> &::arenaplan_runtime::Interpreter<'static, 'a> {
         &self.interpreter
-    }}
+    }
 
     /// The interpreter that runs the model.
     #[inline]
-    pub fn interpreter_mut(&mut self) -> &mut ::arenaplan_runtime::Interpreter<'static, 'a> {{
+    pub fn interpreter_mut(&mut self) -> &mut ::arenaplan_runtime::Interpreter<'static, 'a> {
         &mut self.interpreter
-    }}
-"#
-        ));
+    }
+"#,
+        );
         Ok(())
     }
 }
@@ -416,6 +391,38 @@ pub(super) fn port_constants(f: &mut String, item: &Item<'_>) -> std::fmt::Resul
         )?;
     }
     Ok(())
+}
+
+/// The methods that prepare `what` in an arena; the text ends where the body of the second begins.
+pub(super) fn makers(type_name: &str, what: &str, arena_bytes: usize) -> String {
+    format!(
+        r#"
+    /// Prepares {what} in `arena`, which is large enough, or the program is not compiled.
+    ///
+    /// # Errors
+    /// None: what is there was prepared on the host in the same way.
+    #[inline]
+    pub fn new<const BYTES: usize>(
+        arena: &'a mut ::arenaplan_runtime::Arena<BYTES>,
+    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
+        const {{
+            ::core::assert!(
+                BYTES >= Self::ARENA_BYTES,
+                "{type_name} needs an arena of {arena_bytes} bytes: see {type_name}::ARENA_BYTES"
+            )
+        }};
+        Self::in_memory(arena.as_mut_slice())
+    }}
+
+    /// Prepares {what} in `memory`, which starts at a multiple of 16 and has [`Self::ARENA_BYTES`] or more.
+    ///
+    /// # Errors
+    /// If the memory is too small or not aligned.
+    pub fn in_memory(
+        memory: &'a mut [u8],
+    ) -> ::core::result::Result<Self, ::arenaplan_runtime::Error> {{
+"#
+    )
 }
 
 /// Methods for one input or output; `is_turn`: of a turn, which has a session and a head in place of an interpreter.

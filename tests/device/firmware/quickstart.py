@@ -36,9 +36,6 @@ def main():
     parser.add_argument("--debian", action="store_true", help="build with Debian's compiler")
     toolchain, board = Toolchain(parser.parse_args().debian), BOARDS["M4"]
     command, environment, folder = toolchain.cargo(board.target)
-    if "CARGO_TARGET_DIR" not in environment or folder == ROOT / "examples" / "firmware" / "target":
-        folder = EXAMPLE / "target"
-    environment = environment | {"CARGO_TARGET_DIR": str(folder)}
     p = subprocess.run([*command, "build", "--quiet", "--locked", "--release", "--target", board.target], cwd=EXAMPLE,
                        env=environment, capture_output=True, text=True)
     if p.returncode != 0:
