@@ -164,6 +164,16 @@ fn tutorial(user: &Crate) {
     user.write("models/kws.tflite", &model("dscnn_int8"));
     // With all ones, in the wheel.
     assert_eq!(user.run(), "[127, 27, -127, 47]\n");
+    // What the build script compiled before is not taken for something that it still does.
+    let old = "arenaplan_runtime::include_model!(\"dscnn_int8\");\nfn main() {}\n";
+    user.write("src/main.rs", old.as_bytes());
+    let built = user.cargo(&["build"]);
+    assert!(!built.status.success());
+    let said = text(&built.stderr);
+    assert!(
+        said.contains("no longer compiles what is called \"dscnn_int8\"; there is kws"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -191,7 +201,8 @@ fn a_crate_with_a_build_script() {
     // Nothing changed, or nothing that matters.
     assert!(user.is_fresh());
     let before = files(out);
-    assert_eq!(before.len(), 2 * MODELS.len(), "{:?}", before.keys());
+    // And a list of names for each call.
+    assert_eq!(before.len(), 2 * MODELS.len() + 3, "{:?}", before.keys());
     user.write("models/other.tflite", b"");
     user.write(
         "src/notes.txt",
