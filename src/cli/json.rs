@@ -62,11 +62,11 @@ pub(super) struct ModelFigures {
 /// The head with one library of the target.
 #[derive(Debug, Serialize)]
 pub(super) struct LibraryFigures {
-    library: &'static str,
-    greedy_head_bytes: u64,
-    head_bytes: u64,
-    arena_bytes_32: u64,
-    arena_bytes_64: u64,
+    pub(super) library: &'static str,
+    pub(super) greedy_head_bytes: u64,
+    pub(super) head_bytes: u64,
+    pub(super) arena_bytes_32: u64,
+    pub(super) arena_bytes_64: u64,
 }
 
 impl LibraryFigures {

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
 use super::args::{Bits, Format, PlanArgs, ShareArgs, VerifyArgs};
-use super::json::{self, Failure, TOOL_VERSION};
+use super::json::{self, Failure, LibraryFigures, TOOL_VERSION};
 use super::models::{Found, Source};
 use super::output::{self, Destination};
 use super::plan::{Item, Row, about_scratch, destinations, for_file, item, planning};
@@ -56,24 +56,14 @@ pub(super) struct LinkFigures {
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct LibraryFigures {
-    library: &'static str,
-    greedy_head_bytes: u64,
-    head_bytes: u64,
-    arena_bytes_32: u64,
-    arena_bytes_64: u64,
-}
-
-impl LibraryFigures {
-    fn new(total: &Totals) -> Self {
-        Self {
-            library: total.library.name(),
-            greedy_head_bytes: total.greedy_head_bytes,
-            head_bytes: total.head_bytes,
-            arena_bytes_32: total.arena_32.arena_bytes,
-            arena_bytes_64: total.arena_64.arena_bytes,
-        }
+/// What the models need together with one library.
+fn with_library(total: &Totals) -> LibraryFigures {
+    LibraryFigures {
+        library: total.library.name(),
+        greedy_head_bytes: total.greedy_head_bytes,
+        head_bytes: total.head_bytes,
+        arena_bytes_32: total.arena_32.arena_bytes,
+        arena_bytes_64: total.arena_64.arena_bytes,
     }
 }
 
@@ -335,7 +325,7 @@ fn figures(shared: &Shared, names: &[String], args: &PlanArgs, over_limit: bool)
         arena_bytes_32: total.arena_32.arena_bytes,
         tail_bytes_64: total.arena_64.tail_bytes,
         arena_bytes_64: total.arena_64.arena_bytes,
-        libraries: shared.totals.iter().map(LibraryFigures::new).collect(),
+        libraries: shared.totals.iter().map(with_library).collect(),
         warnings: shared.warnings.clone(),
     }
 }
