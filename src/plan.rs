@@ -669,7 +669,6 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             plan: offsets.map(<[i32]>::to_vec),
             rewrite: self.base.rewrite.clone(),
             operator_order: scene.orders.clone(),
-            rewrite: Vec::new(),
             prepared: match (plan, self.options.prepared()) {
                 (Some(_), Prepared::All) => prepared::entry(&scene.graph),
                 _ => None,

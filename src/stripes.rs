@@ -11,12 +11,15 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
-//mod emit;
+mod emit;
 mod net;
 mod region;
 mod rows;
 mod split;
 
+mod found;
+
+pub(crate) use found::{Cut, Found, Nothing, search};
 pub use net::{Net, Reason};
 pub use region::Region;
 pub use rows::{Given, Rows, Window};
