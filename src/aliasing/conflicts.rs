@@ -143,8 +143,8 @@ impl Sharing<'_, '_> {
                 };
                 let apart = a.apart(b, self);
                 let conflict = Conflict {
-                    a_below_b: (a.at + apart.first_below).saturating_sub(b.at),
-                    b_below_a: (b.at + apart.second_below).saturating_sub(a.at),
+                    a_below_b: (a.at + apart.first_below).saturating_sub(b.at) as i64,
+                    b_below_a: (b.at + apart.second_below).saturating_sub(a.at) as i64,
                 };
                 if (conflict.a_below_b, conflict.b_below_a) == (0, 0) {
                     continue;
