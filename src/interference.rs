@@ -257,7 +257,7 @@ impl Interference {
         for edge in self.problem.graph().edge_references() {
             let (a, b) = (edge.source().index(), edge.target().index());
             let conflict = edge.weight();
-            let sizes = [a, b].map(|x| self.buffer(x).map_or(0, |b| b.size));
+            let sizes = [a, b].map(|x| self.buffer(x).map_or(0, |b| b.size as i64));
             let _ = match sizes == [conflict.a_below_b, conflict.b_below_a] {
                 true => writeln!(text, "  n{a} -- n{b};"),
                 false => writeln!(
