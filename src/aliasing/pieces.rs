@@ -20,6 +20,7 @@ use arenaplan_schema::tflite::BuiltinOperator as Op;
 use super::{Apart, Sharing};
 use crate::contract;
 use crate::graph::{Graph, Operator, TensorId};
+use crate::interference::Node;
 use crate::lifetimes::Span;
 use crate::target::Library;
 
@@ -172,6 +173,15 @@ impl Sharing<'_, '_> {
             span: self.span(tensor),
         });
         whole.into_iter().chain(cut.iter().copied())
+    }
+
+    /// The tensors of `nodes` that have several pieces, with these, in the order of their numbers.
+    pub(crate) fn all_pieces(&self, nodes: &[Node]) -> Vec<(TensorId, Vec<Piece>)> {
+        let tensors = nodes.iter().flat_map(Node::tensors).map(|(t, _)| t);
+        let cut = tensors.filter(|&t| !self.cut_pieces(t).is_empty());
+        let mut all: Vec<_> = cut.map(|t| (t, self.cut_pieces(t).to_vec())).collect();
+        all.sort_by_key(|(t, _)| *t);
+        all
     }
 
     /// Whether the plan has a say in where a tensor is. What the device places itself keeps away from whole tensors, since
