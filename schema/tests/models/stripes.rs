@@ -6,6 +6,7 @@
 //! rows  0..9 (9)  -> CONV_2D, rows 0..9, the last one wrong (16) -> pool, rows 0..4 (17) -----------------.
 //! rows 7..16 (18) -> CONV_2D, rows 7..16, the first one wrong (19) -> rows 8..16 (20) -> rows 4..8 (21) ---'-> (10)
 //! ```
+#![allow(unreachable_pub, reason = "test binaries of two crates use it")]
 
 use arenaplan_schema::patch::{NewOperator, NewTensor, Rewrite};
 
