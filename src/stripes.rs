@@ -11,20 +11,20 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
-mod cost;
-//mod emit;
+mod emit;
 mod estimate;
+mod found;
 mod net;
 mod region;
 mod rows;
 mod search;
+mod spent;
 mod split;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::Mode;
+pub(crate) use found::{Found, search};
 pub use net::{Net, Reason};
 pub use region::Region;
 pub use rows::{Given, Rows, Window};
-pub use search::{Budget, Cut, Nothing};
 pub use split::MAX_STRIPES;

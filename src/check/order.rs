@@ -19,6 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arenaplan_schema::patch;
 use arenaplan_schema::tflite::{BuiltinOperator as Code, TensorType};
 
 use crate::graph::{Graph, Operator, Storage, Subgraph, TensorId};
@@ -81,7 +82,8 @@ pub fn compare(first: &Graph<'_>, second: &Graph<'_>) -> Vec<Difference> {
     pairs
         .filter_map(|(s, (a, b))| {
             if identities(first, a) == identities(second, b) {
-                return (a.inputs != b.inputs || a.outputs != b.outputs)
+                let same = a.inputs == b.inputs && a.outputs == b.outputs;
+                return (!same || shapes(a) != shapes(b))
                     .then_some(Difference::NotThoseOperators { subgraph: s });
             }
             compare_subgraph(first, second, &reach, s)
@@ -98,11 +100,34 @@ pub fn is_same(first: &Graph<'_>, second: &Graph<'_>) -> bool {
     all(first) == all(second)
 }
 
-/// What an operator is, wherever it stands: its table, counted from the end of the file, where a plan changes nothing.
+/// What an operator is, wherever it stands: its table, counted from the end of the file, where a plan changes nothing. Tables
+/// of a rewriting are in front of the original and move with what else is there; such an operator goes by its first output,
+/// which nothing else writes.
 fn identities(graph: &Graph<'_>, subgraph: &Subgraph<'_>) -> Vec<usize> {
-    let end = graph.model.bytes().len();
-    let operators = subgraph.operators.iter();
-    operators.map(|op| end - op.table._tab.loc()).collect()
+    let bytes = graph.model.bytes();
+    let original = match patch::inspect_provenance(bytes) {
+        Ok(Some(provenance)) => usize::try_from(provenance.original_bytes).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    let identity = |op: &Operator<'_>| {
+        let from_end = bytes.len() - op.table._tab.loc();
+        match op.outputs.first() {
+            Some(output) if from_end > original => usize::MAX - output.index(),
+            _ => from_end,
+        }
+    };
+    subgraph.operators.iter().map(identity).collect()
+}
+
+/// What an operator is, and on which tensors.
+type Shape = (i32, Vec<Option<TensorId>>, Vec<TensorId>, Vec<u32>);
+
+fn shapes(subgraph: &Subgraph<'_>) -> Vec<Shape> {
+    let shape = |op: &Operator<'_>| {
+        let (inputs, outputs) = (op.inputs.clone(), op.outputs.clone());
+        (op.code.0, inputs, outputs, op.calls.clone())
+    };
+    subgraph.operators.iter().map(shape).collect()
 }
 
 fn compare_subgraph(
@@ -113,16 +138,8 @@ fn compare_subgraph(
 ) -> Option<Difference> {
     let (a, b) = (&first.subgraphs[s as usize], &second.subgraphs[s as usize]);
     let (names_a, names_b) = (identities(first, a), identities(second, b));
-    let shape = |op: &Operator<'_>| {
-        (
-            op.code.0,
-            op.inputs.clone(),
-            op.outputs.clone(),
-            op.calls.clone(),
-        )
-    };
-    let mut all_a: Vec<_> = names_a.iter().zip(a.operators.iter().map(shape)).collect();
-    let mut all_b: Vec<_> = names_b.iter().zip(b.operators.iter().map(shape)).collect();
+    let mut all_a: Vec<_> = names_a.iter().zip(shapes(a)).collect();
+    let mut all_b: Vec<_> = names_b.iter().zip(shapes(b)).collect();
     all_a.sort();
     all_b.sort();
     if all_a != all_b || a.inputs != b.inputs || a.outputs != b.outputs {

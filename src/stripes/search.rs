@@ -14,14 +14,15 @@
 //! in time.
 
 use super::MAX_STRIPES;
-use super::cost::{Costs, Spent};
 use super::estimate::{Estimate, Kernels, Mode, Program, estimate};
+use super::found::Cut;
 use super::net::{Net, NetTensor, Reason, Rule};
 use super::region::Region;
+use super::spent::{Costs, Spent};
 
 /// How much more work a search may give to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
+pub(crate) enum Budget {
     /// At most so many thousandths of the whole model's; within it the arena alone counts.
     UpTo(u32),
     /// As much as is in proportion to what it saves.
@@ -35,19 +36,6 @@ pub(crate) struct Goal<'k, 'a> {
     pub(crate) budget: Budget,
 }
 
-/// How a region is cut.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// The first and the last operator of the file in it.
-    pub operators: (u32, u32),
-    /// The tensor of the file whose rows are computed in parts.
-    pub result: u32,
-    /// First rows of the parts, and at the end the number of rows.
-    pub cuts: Vec<i64>,
-    /// How many wrong rows are cut off at once.
-    pub trim: i64,
-}
-
 /// A net with stripes.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
@@ -56,8 +44,8 @@ pub(crate) struct Found {
     pub(crate) peak: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
     pub(crate) tail: i64,
-    /// More time, in thousandths of the whole model's.
-    pub(crate) extra_cost: i64,
+    /// More time, in the unit of the costs.
+    pub(crate) extra_time: i64,
     /// More multiplications.
     pub(crate) extra_macs: i64,
     /// What was cut.
@@ -66,8 +54,7 @@ pub(crate) struct Found {
 
 /// Why nothing is worth cutting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Nothing {
+pub(crate) enum Nothing {
     /// The model's inputs are whole at the start, and need as much as the peak.
     Inputs {
         /// Their bytes.
@@ -601,9 +588,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                     layer(*region.operators.start())?,
                     layer(*region.operators.end())?,
                 ),
-                result: self.net.tensor(region.result).of,
+                layers: region.operators().count(),
                 cuts: way.cuts.clone(),
-                trim: way.trim,
             });
         }
         regions.reverse();
@@ -612,7 +598,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             net,
             peak,
             tail: solution.tail,
-            extra_cost: (i128::from(solution.time) * 1000 / i128::from(self.costs.whole)) as i64,
+            extra_time: solution.time,
             extra_macs: solution.macs,
             regions,
         })

@@ -1,7 +1,7 @@
-use super::cost::Costs;
-use super::estimate::{Kernels, Program, estimate};
-use super::search::{Goal, search};
-use super::*;
+use super::Net;
+use super::estimate::{Kernels, Mode, Program, estimate};
+use super::search::{Budget, Goal, search};
+use super::spent::Costs;
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::target::Target;
@@ -44,7 +44,7 @@ fn figures() {
                     for f in found.iter().take(3) {
                         text += &format!(
                             "{} tail {:+} cost {:+} macs {:+}; ",
-                            f.peak, f.tail, f.extra_cost, f.extra_macs
+                            f.peak, f.tail, f.extra_time * 1000 / costs.whole as i64, f.extra_macs
                         );
                     }
                     text += &format!("{:?}", found[0].regions);
