@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use arenaplan_schema::tflite::BuiltinOperator;
+
 use super::{Block, Member, Piece, Sharing};
 use crate::graph::{OpId, TensorId};
 
@@ -9,7 +11,7 @@ use crate::graph::{OpId, TensorId};
 const MAX_MEMBERS: usize = 256;
 
 /// Merges the tensors in `tensors` into blocks, by the views among them: one after the other in the order of the operators
-/// that copy, each only if everything in the block stays right.
+/// that copy (with pieces, CONCATENATIONs first), each only if everything in the block stays right.
 pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Block> {
     let mut merging = Merging {
         sharing,
@@ -32,7 +34,13 @@ pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Bloc
             (is_stable && (is_whole || rules.parts)).then_some((op, input, output, at))
         })
         .collect();
-    views.sort_unstable();
+    // A part that is joined with others is better off in its slot than where it was taken from: it then is where it is for
+    // longer, and the whole is not there twice.
+    let slots_first = sharing.has_pieces();
+    let is_late = |op: OpId| {
+        slots_first && sharing.graph.operator(op).code != BuiltinOperator::CONCATENATION
+    };
+    views.sort_unstable_by_key(|&(op, input, output, at)| (is_late(op), op, input, output, at));
     for (_, input, output, at) in views {
         merging.join(input, output, at);
     }
