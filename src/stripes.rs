@@ -1,0 +1,4 @@
+//! Row stripes.
+
+pub mod cost;
+pub mod tail;
