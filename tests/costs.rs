@@ -239,7 +239,7 @@ fn huge() {
         "CONV_2D i8:1,40000,40000,1/1*0.05 i8:1,1,2,1/1*0.01!r i32:1/1*0.0005!r > i8:1,40000,40000,1/1*0.4 padding=0 stride_h=1 stride_w=1 dilation_h_factor=2147483647 dilation_w_factor=2147483647",
         "CONV_2D i8:1,2,2,1/1*0.05 i8:1,1,1,1/1*0.01!r i32:1/1*0.0005!r > i8:1,2,2,1/1*0.4 padding=0 stride_h=-2147483648 stride_w=0 dilation_h_factor=-1 dilation_w_factor=0",
         "RELU i8:1,46340,46340,1/1*0.05 > i8:1,46340,46340,1/1*0.05",
-        "SOFTMAX i8:2147483647,1/1*0.05 > i8:2147483647,1/1*0.05 beta=1",
+        "SOFTMAX i8:2147400000,1/1*0.05 > i8:2147400000,1/1*0.05 beta=1",
     ] {
         let bytes = single::build(&Single::parse(line));
         let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
