@@ -88,6 +88,7 @@ pub mod selftest;
 pub mod share;
 pub mod steps;
 pub mod stored;
+pub mod stripes;
 pub mod target;
 mod text;
 pub mod tflm;
