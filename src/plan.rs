@@ -603,6 +603,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
             operator_order: scene.orders.clone(),
+            rewrite: Vec::new(),
             prepared: match (plan, self.options.prepared()) {
                 (Some(_), Prepared::All) => prepared::entry(&scene.graph),
                 _ => None,

@@ -118,6 +118,7 @@ pub fn model(export: &Export<'_>) -> Result<Vec<u8>, Error> {
     let edit = Edit {
         plan: None,
         operator_order,
+        rewrite: Vec::new(),
         prepared: None,
         stamp: Stamp {
             tool_version: env!("CARGO_PKG_VERSION").into(),
