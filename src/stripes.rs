@@ -11,7 +11,7 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
-//mod emit;
+mod emit;
 mod net;
 mod region;
 mod rows;

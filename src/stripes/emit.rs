@@ -89,7 +89,10 @@ impl Emission<'_, '_> {
             }
         }
         for op in &net.operators {
-            let inputs = op.inputs.iter().map(|t| t.map_or(Ok(-1), |t| self.number(t)));
+            let inputs = op
+                .inputs
+                .iter()
+                .map(|t| t.map_or(Ok(-1), |t| self.number(t)));
             let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
             let outputs = op.outputs.iter().map(|&t| self.number(t));
             let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +122,11 @@ impl Emission<'_, '_> {
                     };
                     let begin = vec![0, i32::try_from(from).map_err(|_| broken())?, 0, 0];
                     let size = self.shape(net.tensor(*op.outputs.first().ok_or_else(broken)?))?;
-                    let inputs = [source, self.constant(vec![4], begin), self.constant(vec![4], size)];
+                    let inputs = [
+                        source,
+                        self.constant(vec![4], begin),
+                        self.constant(vec![4], size),
+                    ];
                     NewOperator::Slice { inputs, output }
                 }
                 Kind::Concatenation => {
@@ -188,9 +195,14 @@ impl Emission<'_, '_> {
         let paddings = op.inputs.get(1).copied().flatten().ok_or_else(broken)?;
         let paddings = self.graph.tensor(paddings);
         let mut values = integers(self.graph, paddings).ok_or_else(broken)?;
-        values.get_mut(2..4).ok_or_else(broken)?.copy_from_slice(&[top, bottom]);
+        values
+            .get_mut(2..4)
+            .ok_or_else(broken)?
+            .copy_from_slice(&[top, bottom]);
         let narrow = values.into_iter().map(i32::try_from);
-        let narrow = narrow.collect::<Result<Vec<_>, _>>().map_err(|_| broken())?;
+        let narrow = narrow
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| broken())?;
         Ok(self.constant(paddings.shape.clone(), narrow))
     }
 }
