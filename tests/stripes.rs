@@ -63,7 +63,7 @@ impl Whole {
         let mut all = Vec::new();
         for _ in 0..most {
             let (mut net, mut words) = (whole.clone(), String::new());
-            for _ in 0..random.pick(&[1, 1, 1, 2, 3]) {
+            for _ in 0..random.pick(&[1, 1, 1, 2]) {
                 if let Some((made, how)) = cut(&net, &mut random) {
                     net = made;
                     words += &how;
@@ -140,7 +140,7 @@ fn striped_models_compute_the_same() {
     let (mut slices, mut nested) = (0, 0);
     for whole in (0..1_000).map(Whole::new) {
         let graph = read(&whole.bytes);
-        for Cut { rewrite, words } in whole.cuts(4) {
+        for Cut { rewrite, words } in whole.cuts(3) {
             let striped = whole.with(&rewrite);
             let found = run(&striped, whole.seed).unwrap_or_else(|e| panic!("{words}: {e}"));
             assert!(found == whole.outputs, "{words}: outputs differ");
@@ -148,7 +148,7 @@ fn striped_models_compute_the_same() {
             assert!(*original == whole.bytes, "{words}: the original is lost");
             all += 1;
             vary += usize::from(whole.vary);
-            nested += usize::from(words.matches('[').count() > 1);
+            nested += usize::from(words.matches(" at ").count() > 1);
             for op in &rewrite.operators {
                 match *op {
                     NewOperator::Like { original, .. } => {
@@ -166,7 +166,7 @@ fn striped_models_compute_the_same() {
     );
     println!("copies: {copies:?}");
     assert!(
-        all >= 2_500 && vary * 100 >= all * 97,
+        all >= 2_400 && vary * 100 >= all * 97,
         "{all} rewrites, outputs of {vary} vary"
     );
     let expected = [
@@ -305,7 +305,7 @@ fn as_a_file_of_its_own(mut striped: Vec<u8>) -> Vec<u8> {
 fn plans_of_striped_models_compute_the_same() {
     let targets = [Target::Tflm, Target::TflmReference, Target::Arenaplan];
     let mut counts = [[0; 3]; 3];
-    for whole in (0..100).map(Whole::new) {
+    for whole in (0..24).map(Whole::new) {
         let Some(Cut { rewrite, words }) = whole.cuts(1).pop() else {
             continue;
         };
@@ -341,7 +341,7 @@ fn plans_of_striped_models_compute_the_same() {
     println!("planned, the same, refused by the runtime: {counts:?}");
     for (target, [all, same, _]) in targets.into_iter().zip(counts) {
         assert!(
-            all >= 60 && same >= 20,
+            all >= 12 && same >= 6,
             "{target:?}: {all} planned, {same} run"
         );
     }
