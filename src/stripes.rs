@@ -12,11 +12,18 @@
 //! costs time.
 
 mod emit;
+mod estimate;
+mod found;
 mod net;
 mod region;
 mod rows;
+mod search;
+mod spent;
 mod split;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use found::{Found, search};
 pub use net::{Net, Reason};
 pub use region::Region;
 pub use rows::{Given, Rows, Window};

@@ -72,14 +72,10 @@ impl Net {
 
     /// All regions, by first and last operator.
     pub fn regions(&self) -> Vec<Region> {
+        let uses = Uses::of(self);
         let mut found = Vec::new();
         for first in 0..self.operators.len() {
-            for last in first..self.operators.len() {
-                if matches!(self.rule(&self.operators[last]), Rule::Whole(_)) {
-                    break;
-                }
-                found.extend(self.region(first..=last));
-            }
+            uses.regions_from(self, first, |region| found.push(region));
         }
         found
     }
@@ -87,5 +83,73 @@ impl Net {
     /// Rows of a region's result.
     pub fn rows_of_result(&self, region: &Region) -> i64 {
         self.tensor(region.result).rows
+    }
+}
+
+/// Where tensors are written and read.
+struct Uses {
+    /// The first operator that writes a tensor.
+    writer: Vec<Option<usize>>,
+    /// The last operator that reads it.
+    last_reader: Vec<Option<usize>>,
+}
+
+impl Uses {
+    fn of(net: &Net) -> Self {
+        let mut uses = Self {
+            writer: vec![None; net.tensors.len()],
+            last_reader: vec![None; net.tensors.len()],
+        };
+        for (at, op) in net.operators.iter().enumerate() {
+            for &t in &op.outputs {
+                uses.writer[t as usize].get_or_insert(at);
+            }
+            for &t in op.inputs.iter().flatten() {
+                uses.last_reader[t as usize] = Some(at);
+            }
+        }
+        uses
+    }
+
+    /// Gives all regions that begin with an operator, the shortest first.
+    fn regions_from(&self, net: &Net, first: usize, mut found: impl FnMut(Region)) {
+        let mut source = None;
+        // The last reader of what is computed between.
+        let mut needed_to = first;
+        for (last, op) in net.operators.iter().enumerate().skip(first) {
+            let &[result] = &op.outputs[..] else {
+                return;
+            };
+            if matches!(net.rule(op), Rule::Whole(_)) {
+                return;
+            }
+            for input in net.placed_inputs(op) {
+                let is_inside =
+                    self.writer[input as usize].is_some_and(|w| (first..last).contains(&w));
+                if is_inside {
+                    continue;
+                }
+                if source.is_some_and(|s| s != input) {
+                    return;
+                }
+                source = Some(input);
+            }
+            if let Some(source) = source
+                && source != result
+                && needed_to <= last
+            {
+                found(Region {
+                    operators: first..=last,
+                    source,
+                    result,
+                });
+            }
+            match self.last_reader[result as usize] {
+                Some(reader) if reader > last && !net.tensor(result).is_pinned => {
+                    needed_to = needed_to.max(reader);
+                }
+                _ => return,
+            }
+        }
     }
 }

@@ -27,10 +27,23 @@ struct Held {
     given: Given,
 }
 
+/// What takes the place of a region's operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stripes {
+    /// New tensors, numbered behind those of the net.
+    pub(crate) tensors: Vec<NetTensor>,
+    /// The operators.
+    pub(crate) operators: Vec<NetOperator>,
+    /// The most rows beyond the wanted ones that a layer computes.
+    pub(crate) surplus: i64,
+}
+
 /// One stripe in the making.
 struct Stripe<'n> {
     net: &'n Net,
+    /// New tensors.
     tensors: Vec<NetTensor>,
+    surplus: i64,
     operators: Vec<NetOperator>,
     /// What stands for each tensor of the region.
     held: BTreeMap<u32, Held>,
@@ -44,6 +57,25 @@ impl Net {
     ///
     /// `None` where the cuts are none, or where no input rows give the rows asked for.
     pub fn split(&self, region: &Region, cuts: &[i64], trim: i64) -> Option<Net> {
+        let stripes = self.stripes(region, cuts, trim)?;
+        let (start, end) = (*region.operators.start(), *region.operators.end() + 1);
+        let mut operators = self.operators[..start].to_vec();
+        operators.extend(stripes.operators);
+        operators.extend_from_slice(&self.operators[end..]);
+        let mut tensors = self.tensors.clone();
+        tensors.extend(stripes.tensors);
+        Some(Net {
+            layers: self.layers.clone(),
+            tensors,
+            operators,
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            file_tensors: self.file_tensors,
+        })
+    }
+
+    /// What [`split`](Self::split) puts in place of the region.
+    pub(crate) fn stripes(&self, region: &Region, cuts: &[i64], trim: i64) -> Option<Stripes> {
         let rows = self.rows_of_result(region);
         let is_whole = cuts.first() == Some(&0) && cuts.last() == Some(&rows);
         let is_rising = cuts.windows(2).all(|w| w[0] < w[1]);
@@ -52,7 +84,8 @@ impl Net {
         }
         let mut stripe = Stripe {
             net: self,
-            tensors: self.tensors.clone(),
+            tensors: Vec::new(),
+            surplus: 0,
             operators: Vec::new(),
             held: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -66,17 +99,10 @@ impl Net {
             inputs: parts.into_iter().map(Some).collect(),
             outputs: vec![region.result],
         });
-        let (start, end) = (*region.operators.start(), *region.operators.end() + 1);
-        let mut operators = self.operators[..start].to_vec();
-        operators.append(&mut stripe.operators);
-        operators.extend_from_slice(&self.operators[end..]);
-        Some(Net {
-            layers: self.layers.clone(),
+        Some(Stripes {
             tensors: stripe.tensors,
-            operators,
-            inputs: self.inputs.clone(),
-            outputs: self.outputs.clone(),
-            file_tensors: self.file_tensors,
+            operators: stripe.operators,
+            surplus: stripe.surplus,
         })
     }
 }
@@ -110,6 +136,9 @@ impl Stripe<'_> {
             }
             self.held.insert(output, made);
             let surplus = made.given.rows.count() - wanted.count();
+            if output != region.result {
+                self.surplus = self.surplus.max(surplus);
+            }
             if output != region.result && trim > 0 && surplus >= trim {
                 let cut = self.cut(output, wanted)?;
                 self.held.insert(output, cut);
@@ -181,7 +210,7 @@ impl Stripe<'_> {
             rows: rows.count(),
             ..whole
         });
-        self.tensors.len() as u32 - 1
+        (self.net.tensors.len() + self.tensors.len()) as u32 - 1
     }
 
     /// A copy of `op` with other tensors.
