@@ -16,6 +16,7 @@ mod emit;
 mod estimate;
 mod found;
 mod net;
+mod place;
 mod region;
 mod rows;
 mod search;
