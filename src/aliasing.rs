@@ -11,11 +11,14 @@
 //!           [ output ]       <- at least `input_above_output` bytes apart, and nobody reads the input later
 //! ```
 //!
+//! A tensor of which operators take parts lives in [`Piece`]s, byte range by byte range.
+//!
 //! [`Promises`] are what the kernels of a target allow; `merge` turns views into [`Block`]s; the interference graph gets
 //! its separations from [`Rules`].
 
 mod conflicts;
 mod merge;
+mod pieces;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ use crate::plan::Options;
 use crate::target::Target;
 
 pub(crate) use merge::merge;
+pub use pieces::Piece;
 pub use taken::{Kind, Taken, special, taken};
 
 /// How much of a target's promises a plan takes.
@@ -104,12 +108,18 @@ impl FromStr for Level {
 pub struct Promises {
     /// By input and output.
     pairs: BTreeMap<(TensorId, TensorId), Overlap>,
+    /// Start and end of what is read of an input, where that is a part, by input and output.
+    parts: BTreeMap<(TensorId, TensorId), (u64, u64)>,
+    /// Where there are parts: tensors that the device places itself, though a plan could.
+    online: Vec<TensorId>,
 }
 
 impl Promises {
     /// No promise at all.
     pub const NONE: Self = Self {
         pairs: BTreeMap::new(),
+        parts: BTreeMap::new(),
+        online: Vec::new(),
     };
 
     /// What `target` promises, for pairs that `may_share` lets through: tensors that the device places itself cannot.
@@ -128,7 +138,20 @@ impl Promises {
                 }
             }
         }
-        Self { pairs }
+        let parts = pieces::parts_read(graph, &may_share);
+        let is_online = |t: &&Tensor<'_>| t.is_planned() && !may_share(t.id);
+        let online = match parts.is_empty() {
+            true => Vec::new(),
+            false => {
+                let tensors = graph.tensors.iter().filter(is_online);
+                tensors.map(|t| t.id).collect()
+            }
+        };
+        Self {
+            pairs,
+            parts,
+            online,
+        }
     }
 
     /// What a plan with these options may take of tensors that have an offset.
@@ -160,12 +183,18 @@ impl Promises {
             }
             *promise != full
         });
-        Self { pairs }
+        match level {
+            Level::None => Self::NONE,
+            _ => Self {
+                pairs,
+                ..self.clone()
+            },
+        }
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.pairs.is_empty() && self.parts.is_empty()
     }
 
     /// Inputs and outputs of which one is a view of a part of the other.
@@ -186,7 +215,10 @@ impl Promises {
                 pairs.remove(&(input, output));
             }
         }
-        Self { pairs }
+        Self {
+            pairs,
+            ..self.clone()
+        }
     }
 
     /// The promise of an operator that reads `input` and writes `output`.
@@ -207,6 +239,7 @@ impl FromIterator<(TensorId, TensorId, Overlap)> for Promises {
             .map(|(input, output, promise)| ((input, output), promise));
         Self {
             pairs: pairs.collect(),
+            ..Self::NONE
         }
     }
 }
@@ -252,6 +285,8 @@ pub(crate) struct Sharing<'r, 'a> {
     is_state: Vec<bool>,
     /// Tensors whose values are needed after the last operator.
     is_read_at_end: Vec<bool>,
+    /// The pieces of each tensor that has several.
+    pieces: Vec<Vec<Piece>>,
 }
 
 /// How far two tensors that are alive at once must keep apart.
@@ -319,7 +354,7 @@ impl<'r, 'a> Sharing<'r, 'a> {
             *writer = writer.filter(|_| count == 1);
         }
         let is_rewritten = writers.iter().map(|&count| count > 1).collect();
-        Self {
+        let mut sharing = Self {
             graph,
             lifetimes,
             rules,
@@ -327,7 +362,10 @@ impl<'r, 'a> Sharing<'r, 'a> {
             is_rewritten,
             is_state,
             is_read_at_end,
-        }
+            pieces: Vec::new(),
+        };
+        sharing.pieces = sharing.find_pieces();
+        sharing
     }
 
     /// When a tensor is alive.
@@ -388,9 +426,17 @@ impl<'r, 'a> Sharing<'r, 'a> {
         a: TensorId,
         b: TensorId,
     ) -> Option<(TensorId, TensorId, Overlap)> {
-        let one_way = |input: TensorId, output: TensorId| {
+        self.overlap_of((a, self.span(a)), (b, self.span(b)))
+    }
+
+    /// The same of bytes of two tensors that are alive at these times.
+    fn overlap_of(
+        &self,
+        a: (TensorId, Span),
+        b: (TensorId, Span),
+    ) -> Option<(TensorId, TensorId, Overlap)> {
+        let one_way = |(input, read): (TensorId, Span), (output, written): (TensorId, Span)| {
             let promise = self.rules.promises.get(input, output)?;
-            let (read, written) = (self.span(input), self.span(output));
             let step = self.lifetimes.operator(self.writer[output.index()]?);
             let runs_once = step.first == step.last;
             let meets =
@@ -401,18 +447,18 @@ impl<'r, 'a> Sharing<'r, 'a> {
         one_way(a, b).or_else(|| one_way(b, a))
     }
 
-    /// The least separations of two tensors that are alive at once.
-    pub(crate) fn apart(&self, a: TensorId, b: TensorId) -> Apart {
+    /// The least separations of two tensors of which bytes that are alive at these times are alive at once.
+    fn apart_of(&self, a: (TensorId, Span), b: (TensorId, Span)) -> Apart {
         let full = Apart {
-            first_below: self.rounded(a),
-            second_below: self.rounded(b),
+            first_below: self.rounded(a.0),
+            second_below: self.rounded(b.0),
         };
-        let Some((input, output, promise)) = self.overlap(a, b) else {
+        let Some((input, output, promise)) = self.overlap_of(a, b) else {
             return full;
         };
         let (output_below, input_below) =
             (self.rules).apart(&promise, self.rounded(input), self.rounded(output));
-        match input == a {
+        match input == a.0 {
             true => Apart {
                 first_below: input_below,
                 second_below: output_below,
@@ -422,5 +468,10 @@ impl<'r, 'a> Sharing<'r, 'a> {
                 second_below: input_below,
             },
         }
+    }
+
+    /// The least separations of two tensors that are alive at once.
+    pub(crate) fn apart(&self, a: TensorId, b: TensorId) -> Apart {
+        self.apart_of((a, self.span(a)), (b, self.span(b)))
     }
 }

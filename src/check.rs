@@ -9,6 +9,8 @@
 //! while it runs        outputs and scratch are written; inputs and outputs must all still be whole, since a kernel
 //!                      may read any input byte after any output byte is written
 //!   known kernels      where outputs lie over inputs, the kernel's reads and writes are run in its order
+//! SLICE                only the bytes that it takes must be its input's; what lies on the others is nobody's concern until
+//!                      somebody reads them
 //! copies               bytes that an operator copies onto themselves keep their tag, and belong to both tensors
 //! IF                   both branches are tried from the same state; bytes that differ afterwards belong to nobody
 //! WHILE                the body is tried not at all, once, and twice; CALL_ONCE not at all, and once
@@ -28,6 +30,7 @@ use arenaplan_schema::tflite::{BuiltinOperator, TensorType};
 use crate::graph::{Graph, OpId, Operator, Storage, TensorId};
 use crate::target::Library;
 use in_order::View;
+use replay::part_read;
 
 pub use violation::{Place, Tag, Violation};
 
@@ -72,6 +75,7 @@ pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
         views_only: layout.views_only,
         orders: BTreeMap::new(),
         known_views: BTreeMap::new(),
+        known_parts: BTreeMap::new(),
         order_steps: MAX_ORDER_STEPS,
         scratch: BTreeMap::new(),
         arena: BTreeMap::new(),
@@ -112,6 +116,8 @@ struct Checker<'g, 'a> {
     orders: BTreeMap<OpId, Vec<Violation>>,
     /// What an operator copies onto itself, which does so too.
     known_views: BTreeMap<OpId, Vec<View>>,
+    /// Start and end of the bytes that an operator reads of its first input, where that is not all of it.
+    known_parts: BTreeMap<OpId, Option<Vec<(u64, u64)>>>,
     order_steps: u64,
     /// Start and end of each operator's scratch buffers, by request.
     scratch: BTreeMap<OpId, BTreeMap<u32, (u64, u64)>>,
@@ -250,10 +256,10 @@ impl<'a> Checker<'_, 'a> {
                 self.report(Violation::TooDeep { operator: op.id });
                 return;
             }
-            for &t in op.inputs.iter().flatten() {
+            for (position, &input) in op.inputs.iter().enumerate() {
                 // Scratch tensors of a compiled operator are inputs that nobody writes.
-                if !op.has_compiled_offsets() || self.written[t.index()] {
-                    self.read(t, Place::Operator(op.id));
+                if input.is_some_and(|t| !op.has_compiled_offsets() || self.written[t.index()]) {
+                    self.read_input(op, position);
                 }
             }
             if op.updates_its_output() {
@@ -308,17 +314,18 @@ impl<'a> Checker<'_, 'a> {
     fn plain(&mut self, op: &Operator<'a>) {
         let at = Place::Operator(op.id);
         let views = self.views(op);
-        let mut last: Vec<TensorId> = op.inputs.iter().flatten().copied().collect();
+        let mut last: Vec<usize> = (0..op.inputs.len()).collect();
         if !self.libraries.is_empty() && !self.views_only {
             // Scratch memory is written by now.
-            for &t in &last {
-                self.read(t, at);
+            for &position in &last {
+                self.read_input(op, position);
             }
             for violation in self.in_order(op, &views) {
                 self.report(violation);
             }
             // State that the operator updates must be whole to the end, whatever the kernel's order.
-            last.retain(|&t| self.graph.tensor(t).storage == Storage::Variable);
+            let is_state = |t| self.graph.tensor(t).storage == Storage::Variable;
+            last.retain(|&position| op.inputs[position].is_some_and(is_state));
         }
         let held: Vec<_> = views
             .iter()
@@ -332,7 +339,10 @@ impl<'a> Checker<'_, 'a> {
                 .collect();
             self.write_around(t, shared);
         }
-        for &t in last.iter().chain(&op.outputs) {
+        for &position in &last {
+            self.read_input(op, position);
+        }
+        for &t in &op.outputs {
             self.read(t, at);
         }
         // A variable input is updated by its operator.
@@ -579,11 +589,40 @@ impl<'a> Checker<'_, 'a> {
         self.arena.insert(start, (end, tag));
     }
 
+    /// Reads what an operator needs of one of its inputs.
+    fn read_input(&mut self, op: &Operator<'a>, position: usize) {
+        let Some(tensor) = op.inputs[position] else {
+            return;
+        };
+        let at = Place::Operator(op.id);
+        if op.code != BuiltinOperator::SLICE || position != 0 {
+            return self.read(tensor, at);
+        }
+        let steps = &mut self.order_steps;
+        let known = self.known_parts.entry(op.id);
+        let part = known.or_insert_with(|| part_read(self.graph, op, position, steps));
+        match part.clone() {
+            None => self.read(tensor, at),
+            Some(ranges) => {
+                for range in ranges {
+                    self.read_range(tensor, range, at);
+                }
+            }
+        }
+    }
+
     fn read(&mut self, tensor: TensorId, at: Place) {
+        self.read_range(tensor, (0, u64::MAX), at);
+    }
+
+    /// Reads bytes of a tensor, `start..end` from its start.
+    fn read_range(&mut self, tensor: TensorId, (start, end): (u64, u64), at: Place) {
         // An output that nobody writes has no value to lose.
-        if let Some((start, end)) = self.place[tensor.index()]
+        if let Some((first, behind)) = self.place[tensor.index()]
             && self.has_value[tensor.index()]
         {
+            let start = first.saturating_add(start);
+            let end = first.saturating_add(end).min(behind);
             for (start, end, tag) in self.held(Some(tensor), start, end) {
                 if !self.demand((start, end), tag, Tag::Tensor(tensor), at) {
                     return;

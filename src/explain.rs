@@ -288,10 +288,12 @@ fn moment(
     let mut scratch = Vec::new();
     for (k, node) in found.nodes.iter().enumerate() {
         for (t, _) in node.tensors() {
-            if sharing.span(t).contains(clock) {
+            let pieces = sharing.pieces(t).filter(|p| p.span.contains(clock));
+            let bytes = pieces.map(|p| p.size).sum();
+            if bytes > 0 {
                 tensors.push(Present {
                     tensor: t,
-                    bytes: graph.tensor(t).bytes.next_multiple_of(ALIGNMENT),
+                    bytes,
                     role: role(sharing, lifetimes, found, operator, clock, t),
                 });
             }

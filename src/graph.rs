@@ -143,13 +143,27 @@ impl Tensor<'_> {
     }
 }
 
+/// Where the table of an operator comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The model as it was before this tool planned it.
+    File,
+    /// This tool, which copied an operator of the model to compute a part of what that one did.
+    Copy,
+    /// This tool, which added it, or copied it from an operator that cannot be told from others.
+    Added,
+}
+
 /// An operator of some subgraph.
 #[derive(Clone, Debug)]
 pub struct Operator<'a> {
     /// Subgraph and position.
     pub id: OpId,
-    /// Position before this tool changed the order; the same as in `id` where it did not.
+    /// Position before this tool planned the file; of a copy, that of the operator copied. The same as in `id` where nothing
+    /// was changed, and of an operator added.
     pub original: u32,
+    /// Whether the model had this operator before.
+    pub origin: Origin,
     /// The operator, by the rule that the larger of the two stored codes counts.
     pub code: tflite::BuiltinOperator,
     /// The newer of the two stored codes alone, which is all that older versions of TFLM's lifetime pass look at.
@@ -194,8 +208,14 @@ impl Operator<'_> {
     /// another one.
     pub fn label(&self) -> String {
         let mut text = format!("operator {} {}", self.id.index, self.name());
-        if self.original != self.id.index {
-            text.push_str(&format!(" ({} before planning)", self.original));
+        match self.origin {
+            Origin::Copy => {
+                text.push_str(&format!(" (a part of {} before planning)", self.original))
+            }
+            Origin::File if self.original != self.id.index => {
+                text.push_str(&format!(" ({} before planning)", self.original));
+            }
+            Origin::File | Origin::Added => {}
         }
         if self.id.subgraph != 0 {
             text.push_str(&format!(" of subgraph {}", self.id.subgraph));

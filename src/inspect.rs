@@ -129,13 +129,23 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         },
     );
     let unplanned = without_plan(graph, options)?;
-    let used = stored.simulation.as_ref().unwrap_or(&unplanned);
+    // What the device makes of the operators that are there.
+    let as_it_is = match &stored.simulation {
+        None if graph.is_rewritten() => {
+            let scratch = options.scratch_alone(graph)?;
+            Some(tflm::simulate(graph, &lifetimes, &scratch, None)?)
+        }
+        _ => None,
+    };
+    let device = as_it_is.as_ref().unwrap_or(&unplanned);
+    let used = stored.simulation.as_ref().unwrap_or(device);
     let offsets = graph
         .tensors
         .iter()
         .map(|t| used.tensor(t.id).map(|p| p.offset))
         .collect();
-    let report = Report::of_file(graph, options, &lifetimes, &scratch, &stored, &unplanned)?;
+    let mut report = Report::of_file(graph, options, &lifetimes, &scratch, &stored, device)?;
+    report.greedy_head_bytes = unplanned.head;
     Ok(Inspection {
         lifetimes,
         steps,
@@ -147,7 +157,7 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
     })
 }
 
-/// What TFLM makes of the model without a plan of ours: with its operators where they were before.
+/// What TFLM makes of the model without a plan of ours: with the operators that were there before, where they were.
 pub(crate) fn without_plan(graph: &Graph<'_>, options: &Options) -> Result<Simulation, Error> {
     let original = graph.in_original_order();
     let scratch = options.scratch_alone(&original)?;

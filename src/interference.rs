@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use arenaplan_solver::{Buffer, BufferId, Lifetime, Problem};
 use petgraph::visit::EdgeRef;
 
-use crate::aliasing::{Member, Promises, Sharing, merge};
+use crate::aliasing::{Member, Piece, Promises, Sharing, merge};
 use crate::contract::Overlap;
 use crate::error::Error;
 use crate::graph::{Graph, OpId, TensorId};
-use crate::lifetimes::Lifetimes;
+use crate::lifetimes::{Lifetimes, Span};
 use crate::scratch::Scratch;
 use crate::target::Library;
 use crate::tflm;
@@ -67,6 +67,8 @@ pub struct Interference {
     pub problem: Problem,
     /// What each buffer stands for, by [`arenaplan_solver::BufferId`].
     pub nodes: Vec<Node>,
+    /// Tensors of which byte ranges have lifetimes of their own, each with these, in the order of their numbers.
+    pub pieces: Vec<(TensorId, Vec<Piece>)>,
     /// Liveness bound in bytes: what is alive at one time, with as much of it shared as may be.
     pub bound: u64,
     /// The clock at which so much is needed; `None` when the bound is the size of one buffer.
@@ -188,6 +190,7 @@ impl Interference {
             false => sharing.problem(&nodes, buffers)?,
         };
         Ok(Self {
+            pieces: sharing.all_pieces(&nodes),
             problem,
             nodes,
             bound: bound.bytes,
@@ -221,7 +224,8 @@ impl Interference {
         self.problem.buffer(BufferId(u32::try_from(node).ok()?))
     }
 
-    /// The graph in Graphviz' DOT: a node per buffer with name, bytes and lifetime, an edge per conflict.
+    /// The graph in Graphviz' DOT: a node per buffer with name, bytes and lifetime, and its pieces where it has several; an
+    /// edge per conflict.
     pub fn to_dot(&self, graph: &Graph<'_>) -> String {
         let mut text = String::from("graph interference {\n  node [shape=box];\n");
         let buffers = self.problem.graph().node_weights();
@@ -247,17 +251,30 @@ impl Interference {
                     format!("scratch {request} of {operator} with {library}")
                 }
             };
-            let label = format!(
+            let mut label = format!(
                 "{what}\n{} bytes, alive {}..={}",
                 buffer.size, buffer.lifetime.first, buffer.lifetime.last
             );
+            for (tensor, at) in node.tensors() {
+                let known = self.pieces.binary_search_by_key(&tensor, |p| p.0);
+                for piece in known.into_iter().flat_map(|k| &self.pieces[k].1) {
+                    let (start, end) = (at + piece.at, at + piece.end());
+                    let Span { first, last } = piece.span;
+                    // Writing to a string cannot fail.
+                    let _ = write!(
+                        label,
+                        "\n{start}..{end} of {}: {first}..={last}",
+                        graph.tensor(tensor).label()
+                    );
+                }
+            }
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  n{i} [label={}];", quoted(&label));
         }
         for edge in self.problem.graph().edge_references() {
             let (a, b) = (edge.source().index(), edge.target().index());
             let conflict = edge.weight();
-            let sizes = [a, b].map(|x| self.buffer(x).map_or(0, |b| b.size));
+            let sizes = [a, b].map(|x| self.buffer(x).map_or(0, |b| b.size as i64));
             let _ = match sizes == [conflict.a_below_b, conflict.b_below_a] {
                 true => writeln!(text, "  n{a} -- n{b};"),
                 false => writeln!(

@@ -7,9 +7,11 @@
 //! Several ways to plan are tried; each is judged by the head that TFLM will really use with it. The best one is checked
 //! independently, and written only if it is not above what TFLM needs without any plan.
 
+mod base;
 mod group;
 mod scene;
 mod search;
+mod striped;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,7 @@ use std::time::Instant;
 use arenaplan_schema::patch::{self, PatchError};
 use arenaplan_solver::{Limits, Planner};
 
+use self::base::Base;
 use self::group::check_fixed;
 use self::scene::Scene;
 use self::search::Candidate;
@@ -36,6 +39,7 @@ use crate::target::{Library, Target};
 use crate::tflm::{self, Simulation};
 
 pub use self::group::Group;
+pub use self::striped::Stripes;
 
 /// What the user asks of the planner.
 #[derive(Clone, Debug)]
@@ -47,6 +51,11 @@ pub struct Options {
     pub alias: Option<Level>,
     /// Operators may be put into another order, where that saves memory.
     pub reorder: bool,
+    /// Whether layers that set the peak may be computed in row stripes, and how much more work that may be.
+    pub stripes: Stripes,
+    /// Whether offsets are written into the file. Without them the device's own planner places the tensors, and only stripes
+    /// are left to change something.
+    pub offsets: bool,
     /// What the device would compute is computed here and stored in flash, where it saves RAM or time: the factors of
     /// channels. Only [`Target::Arenaplan`] has a use for it.
     pub precompute: bool,
@@ -78,6 +87,8 @@ impl Default for Options {
             target: Target::Tflm,
             alias: None,
             reorder: true,
+            stripes: Stripes::No,
+            offsets: true,
             precompute: true,
             solver: Planner::Auto,
             limits: Limits::default(),
@@ -201,27 +212,49 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
         ) => (Cow::Borrowed(bytes), Some(e)),
         Err(e) => return Err(patch_error(e)),
     };
-    let model = Model::parse(&original)?;
-    let graph = Graph::read(model)?;
-    let job = Job::new(&graph, options)?;
+    let graph = Graph::read(Model::parse(&original)?)?;
+    let mut planned = plan_base(&Base::of_file(&graph), options, changed.as_ref())?;
+    if options.stripes != Stripes::No {
+        planned = striped::best(&graph, options, planned)?;
+    }
+    if let Some((target, _)) = made_for(bytes).filter(|(target, _)| *target != options.target) {
+        planned.report.warnings.push(format!(
+            "the file was planned for {target}; this plan is for {}",
+            options.target
+        ));
+    }
+    Ok(planned)
+}
+
+/// Plans one form of a model. `changed` says what another tool did to a file that was planned here.
+fn plan_base(
+    base: &Base<'_, '_>,
+    options: &Options,
+    changed: Option<&PatchError>,
+) -> Result<Planned, Error> {
+    let graph = base.graph;
+    let job = Job::new(base, options)?;
 
     let unplanned = &job.unplanned[0];
     let file = &job.scenes[0];
     let setting = Setting {
         lifetimes: &file.lifetimes,
-        scratch: &options.scratch_of(&graph)?,
+        scratch: &options.scratch_of(graph)?,
         align: tflm::ALIGNMENT,
         keep: &job.keep,
         kernels: options.kernels(),
     };
-    let foreign = StoredPlan::read(&graph).judged(&graph, &setting);
+    let foreign = StoredPlan::read(graph).judged(graph, &setting);
     if let Some(op) = graph.operators().find(|o| o.has_compiled_offsets()) {
         let mut report = job.report_compiled(&op.label(), &foreign)?;
         report.warnings.extend(changed.map(|e| e.to_string()));
         return Ok(Planned {
-            file: original.to_vec(),
+            file: base.original.to_vec(),
             report,
         });
+    }
+    if !options.offsets {
+        return job.leave_to_device(&foreign);
     }
     let candidate = job.best_candidate()?;
 
@@ -251,12 +284,12 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.head_bytes = foreign.head_if_right().unwrap_or(report.head_bytes);
             report.optimal = report.head_bytes == report.sizes.bound_with_scratch_bytes;
             report.taken = job.taken_by(&foreign);
-            report.needs = foreign.needs(&graph, options);
+            report.needs = foreign.needs(graph, options);
             if let StoredPlan::Offsets(offsets) = &foreign.plan {
-                let with = scene::simulate(&graph, &file.lifetimes, &job.alone, Some(offsets))?;
+                let with = scene::simulate(graph, &file.lifetimes, &job.alone, Some(offsets))?;
                 report.libraries = job.heads(&with, &job.alone);
             }
-            original.to_vec()
+            base.original.to_vec()
         }
         _ => {
             report.describe_head(unplanned, false);
@@ -265,34 +298,31 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
             report.needs = None;
             report.reordered = false;
             // What another tool wrote into the file is no better than nothing, or it would have been kept.
-            if foreign.exists() {
+            if foreign.exists() || base.is_rewritten() {
                 job.write(None)?
             } else {
-                original.to_vec()
+                base.original.to_vec()
             }
         }
     };
-    if let Some((target, _)) = made_for(bytes).filter(|(target, _)| *target != options.target) {
-        report.warnings.push(format!(
-            "the file was planned for {target}; this plan is for {}",
-            options.target
-        ));
-    }
-    report.file_bytes_before = original.len();
+    report.file_bytes_before = base.original.len();
     report.file_bytes = file.len();
     report.prepared_bytes = prepared::stored_bytes(&file);
-    report.finish(&graph, scratch);
+    report.finish(graph, scratch);
     Ok(Planned { file, report })
 }
 
 /// All that planning one model needs.
 struct Job<'g, 'a, 'o> {
+    base: &'g Base<'g, 'a>,
     graph: &'g Graph<'a>,
     options: &'o Options,
     /// The orders of the operators that are tried, the file's first.
     scenes: Vec<Scene<'g, 'a>>,
     /// What each library of the target makes of the model without a plan.
     unplanned: Vec<Simulation>,
+    /// The head in bytes with each library that a plan must not be above: what the file that came in needs without one.
+    greedy_heads: Vec<u64>,
     /// What the kernels of each library ask for then.
     alone: Vec<Scratch>,
     /// What may be shared, up to each level that is allowed.
@@ -307,7 +337,8 @@ struct Job<'g, 'a, 'o> {
 }
 
 impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
-    fn new(graph: &'g Graph<'a>, options: &'o Options) -> Result<Self, Error> {
+    fn new(base: &'g Base<'g, 'a>, options: &'o Options) -> Result<Self, Error> {
+        let graph = base.graph;
         let named = |names: &[String]| {
             names
                 .iter()
@@ -365,10 +396,16 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
                 most.push((level, promises));
             }
         }
-        let scenes = scene::scenes(graph, options, &keep, &most)?;
+        let scenes = match base.is_rewritten() {
+            // Stripes are written in the order that they are for.
+            true => vec![Scene::of_file(graph, options)?],
+            false => scene::scenes(graph, options, &keep, &most)?,
+        };
         let scene = &scenes[0];
         let alone = options.scratch_by_library(graph, Prepared::Nothing)?;
         let unplanned = scene::simulate(graph, &scene.lifetimes, &alone, None)?;
+        let heads = || unplanned.iter().map(|s| s.head).collect();
+        let greedy_heads = base.greedy_heads().unwrap_or_else(heads);
         let mut warnings = warnings(graph, &scene.lifetimes, scene.first_scratch());
         if let [first, ..] = state[..] {
             warnings.push(format!(
@@ -392,9 +429,11 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             }
         }
         Ok(Self {
+            base,
             graph,
             options,
             unplanned,
+            greedy_heads,
             alone,
             scenes,
             promises,
@@ -412,7 +451,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         let unplanned = &self.unplanned[0];
         let none = check::check(self.graph, &unplanned.layout(1, &self.keep))
             .is_empty()
-            .then_some(unplanned.head);
+            .then_some(self.greedy_heads[0]);
         // A library on which the plan would be larger than nothing, and which the first one does not show.
         let heads = self.heads(&ours.simulations, &self.scenes[0].scratch);
         let heads = heads.into_iter().skip(1);
@@ -497,7 +536,6 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
     fn report(&self, foreign: &Verdict, candidate: &Candidate) -> Result<Report, Error> {
         let file = &self.scenes[0];
         let scene = &self.scenes[candidate.scene];
-        let unplanned = &self.unplanned[0];
         let promises = &self.promises[candidate.level as usize];
         let mut sizes = Sizes::of(
             self.graph,
@@ -513,8 +551,8 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         sizes.bound_bytes = Interference::build(&scene.graph, &scene.lifetimes, used)?.bound;
         sizes.bound_with_scratch_bytes = candidate.bound;
         let mut report = Report::new(self.graph, self.options, sizes);
-        report.greedy_head_bytes = unplanned.head;
-        report.before_head_bytes = foreign.head_if_right().unwrap_or(unplanned.head);
+        report.greedy_head_bytes = self.greedy_heads[0];
+        report.before_head_bytes = foreign.head_if_right().unwrap_or(self.greedy_heads[0]);
         report.planner = candidate.planner.to_string();
         report.reordered = !scene.orders.is_empty();
         report.order_proved = self.is_order_proved(candidate);
@@ -541,9 +579,9 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
 
     /// The head with each library of the target.
     fn heads(&self, simulations: &[Simulation], scratch: &[Scratch]) -> Vec<LibraryHead> {
-        let heads = self.unplanned.iter().zip(simulations).zip(scratch);
-        let heads = heads.map(|((without, with), scratch)| {
-            LibraryHead::new(self.graph, scratch, without.head, with.head)
+        let heads = self.greedy_heads.iter().zip(simulations).zip(scratch);
+        let heads = heads.map(|((&without, with), scratch)| {
+            LibraryHead::new(self.graph, scratch, without, with.head)
         });
         heads.collect()
     }
@@ -594,14 +632,42 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
         }
     }
 
+    /// Leaves all placing to the device.
+    fn leave_to_device(&self, foreign: &Verdict) -> Result<Planned, Error> {
+        let scene = &self.scenes[0];
+        let unplanned = &self.unplanned[0];
+        let (graph, options) = (self.graph, self.options);
+        let scratch = &self.alone[0];
+        let mut report = Report::of_file(
+            graph,
+            options,
+            &scene.lifetimes,
+            scratch,
+            foreign,
+            unplanned,
+        )?;
+        report.outcome = Outcome::LeftToDevice;
+        report.libraries = self.heads(&self.unplanned, &self.alone);
+        report.greedy_head_bytes = self.greedy_heads[0];
+        report.before_head_bytes = self.greedy_heads[0];
+        let file = match self.base.is_rewritten() {
+            true => self.write(None)?,
+            false => self.base.original.to_vec(),
+        };
+        report.file_bytes_before = self.base.original.len();
+        report.file_bytes = file.len();
+        Ok(Planned { file, report })
+    }
+
     /// Grafts the plan, or takes another tool's out, then reads the file back the way a device does and undoes it, before
     /// anyone gets the bytes.
     fn write(&self, plan: Option<&Candidate>) -> Result<Vec<u8>, Error> {
-        let original = self.graph.model.bytes();
+        let original = self.base.original;
         let offsets = plan.map(|p| &p.offsets[..]);
         let scene = &self.scenes[plan.map_or(0, |p| p.scene)];
         let edit = patch::Edit {
             plan: offsets.map(<[i32]>::to_vec),
+            rewrite: self.base.rewrite.clone(),
             operator_order: scene.orders.clone(),
             prepared: match (plan, self.options.prepared()) {
                 (Some(_), Prepared::All) => prepared::entry(&scene.graph),
@@ -660,6 +726,12 @@ fn options_text(options: &Options) -> String {
     }
     if !options.reorder {
         text.push_str(" reorder=no");
+    }
+    if options.stripes != defaults.stripes {
+        text.push_str(&format!(" stripes={}", options.stripes));
+    }
+    if !options.offsets {
+        text.push_str(" plan=no");
     }
     if !options.precompute && options.target == Target::Arenaplan {
         text.push_str(" precompute=no");

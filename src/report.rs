@@ -47,6 +47,8 @@ pub enum Outcome {
     AsStored,
     /// No tensor could be given an offset; the file stays without a plan.
     NothingToPlan,
+    /// No offsets were asked for; the device places all tensors.
+    LeftToDevice,
 }
 
 /// Sizes that follow from the model alone, in bytes.
@@ -202,8 +204,67 @@ pub struct Report {
     pub file_bytes: usize,
     /// Bytes of the prepared data among them, which a device leaves in flash.
     pub prepared_bytes: usize,
+    /// What was cut into row stripes.
+    pub stripes: Option<Striped>,
+    /// Why nothing was cut, where that was asked for.
+    pub no_stripes: Option<String>,
     /// What the user should know.
     pub warnings: Vec<String>,
+}
+
+/// What was cut into row stripes, and what that costs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Striped {
+    /// The regions, in the order in which they were cut. A later one may lie in an earlier one.
+    pub regions: Vec<StripedRegion>,
+    /// Multiplications with weights in the file that came in.
+    pub macs: u64,
+    /// How many more there are now.
+    pub extra_macs: u64,
+    /// Estimated instructions of the model that came in, on a Cortex-M4.
+    pub instructions: u64,
+    /// How many more there are now.
+    pub extra_instructions: i64,
+    /// Operators added.
+    pub added_operators: usize,
+    /// Bytes by which the file grew, without plan and provenance.
+    pub added_file_bytes: usize,
+    /// Kinds of operators that were not in the file, which the application has to register.
+    pub added_kinds: Vec<String>,
+    /// The head in bytes with the same options and no stripes.
+    pub head_bytes_before: u64,
+    /// What to reserve then, on a device with 32-bit pointers, in bytes.
+    pub arena_32_bytes_before: u64,
+}
+
+impl Striped {
+    /// The work that stripes add, in percent of the model's.
+    pub fn extra_percent(&self) -> f64 {
+        match self.instructions {
+            0 => 0.0,
+            all => 100.0 * self.extra_instructions as f64 / all as f64,
+        }
+    }
+}
+
+/// Layers that are computed in row stripes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StripedRegion {
+    /// The first and the last operator of the file in it, as they are to be named.
+    pub operators: [String; 2],
+    /// How many layers.
+    pub layers: usize,
+    /// The rows of the result at which it is cut: 0, ..., all rows.
+    pub cuts: Vec<i64>,
+}
+
+impl StripedRegion {
+    /// How many stripes.
+    pub fn stripes(&self) -> usize {
+        self.cuts.len().saturating_sub(1)
+    }
 }
 
 impl Report {
@@ -237,6 +298,8 @@ impl Report {
             file_bytes_before: 0,
             file_bytes: 0,
             prepared_bytes: 0,
+            stripes: None,
+            no_stripes: None,
             warnings: Vec::new(),
         }
     }
@@ -360,6 +423,9 @@ impl Report {
                 "the file is left as it is: {operator} has arena offsets compiled into its command stream, which only \
                  its own compiler can change"
             )),
+            Outcome::LeftToDevice => {
+                Some("no offsets are written, as asked: the device places the tensors".into())
+            }
             Outcome::NothingToPlan => {
                 Some("nothing to plan: no tensor can be given a place in the arena's head".into())
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::graph::{Graph, MAX_BYTES, OpId};
+use crate::graph::{Graph, MAX_BYTES, OpId, Origin};
 use crate::prepared::Prepared;
 use crate::target::Library;
 use crate::tflm::scratch::requests;
@@ -115,7 +115,9 @@ impl Scratch {
                 index: op.original,
                 ..op.id
             };
-            let sizes = match known.get(&place) {
+            // What was measured of a layer is enough for a part of it.
+            let measured = known.get(&place).filter(|_| op.origin != Origin::Added);
+            let sizes = match measured {
                 Some(sizes) => sizes.clone(),
                 None => requests(library, graph, op, prepared),
             };

@@ -1,7 +1,7 @@
 //! Whether a plan keeps apart what must be apart.
 //!
 //! Two buffers clash when both are in use at one step of the clock and have bytes in common. A plan is right when every two
-//! that clash are of one of these kinds; scratch memory is of neither.
+//! that clash are of one of these kinds; scratch memory is of none.
 //!
 //! # One takes over from the other
 //! An operator reads `x` for the last time and writes `y` for the first time, and its kernel allows the distance between the
@@ -12,6 +12,12 @@
 //! that write `y`, so that it starts where this operator runs first; an operator that calls subgraphs ends later than it
 //! starts, so that its inputs do, too. If a subgraph is called again, its tensors' spans reach to the second call, and share
 //! more than one step.
+//!
+//! # One takes over bytes that the other is done with
+//! Two tensors of the first subgraph, whose operators run once and in order: `x` is written by one operator or given, and
+//! later one operator writes `y`. SLICE reads a part of its input and nothing else. If no operator from the one that writes
+//! `y` on reads a byte of `x` that `y` has, and `x` is no output, nobody misses these bytes. The operator that writes `y` may
+//! read some of them, where its kernel allows the distance between the two, as above.
 //!
 //! # Both are the same
 //! A kernel may promise that with its input just there it copies bytes onto themselves (`view_at`). Where that distance is
@@ -29,7 +35,8 @@
 //!   call themselves: what is said of one call holds for the next, be it in a loop or from somewhere else. All inputs are
 //!   given before the first operator runs, and all outputs taken after the last one and before the next inputs are given.
 //! - A tensor outside of the tree that is written there meanwhile is in use together with one that is in the tree, and clashes
-//!   with it; that pair is looked at, too.
+//!   with it; that pair is looked at, too. So is it where the one in the tree is done with the byte: whoever copies the byte
+//!   from it reads it, and did so before.
 //!
 //! # What IF and WHILE copy
 //! Inputs of the calling operator are in use until the called subgraphs have ended, its outputs from before they begin, and
@@ -37,7 +44,7 @@
 //! goes to: whatever is copied goes from the caller's tensors to the subgraph's, or the other way around, and WHILE keeps what
 //! goes from one round to the next in its outputs.
 
-use crate::contract::{Overlap, Pair};
+use crate::contract::{Contract, Overlap, Pair};
 use crate::error::Error;
 use crate::greedy::Buffers;
 use crate::node::Node;
@@ -95,6 +102,13 @@ impl<'c> Check<'c> {
                     self.write(written, Flag::WRITTEN);
                 }
             }
+            if node.subgraph() == 0
+                && takes_part(node)
+                && let Some(read) = node.inputs.into_iter().next()
+                && let Some(read) = self.record_of(node, read)
+            {
+                self.records.set(read, Flag::PARTED, true);
+            }
             Ok(())
         })
     }
@@ -115,6 +129,8 @@ impl<'c> Check<'c> {
                 if self.clash(a, b)
                     && !self.meet(a, b)
                     && !self.meet(b, a)
+                    && !self.is_done_with(a, b)?
+                    && !self.is_done_with(b, a)?
                     && !self.same_bytes(a, b)?
                 {
                     return Err(self.overlap(a, b));
@@ -135,6 +151,7 @@ impl<'c> Check<'c> {
                     if self.meet(x, y)
                         && self.clash(x, y)
                         && !self.takes_over(node, x, y)
+                        && !self.is_done_with(x, y)?
                         && !self.same_bytes(x, y)?
                     {
                         return Err(self.overlap(x, y));
@@ -187,6 +204,57 @@ impl<'c> Check<'c> {
             }
         }
         found
+    }
+
+    /// Whether `y` is written when nobody reads the bytes of `x` any more that both have.
+    fn is_done_with(&self, x: usize, y: usize) -> Result<bool, Error> {
+        let is_one = |record, flag| {
+            self.records.has(record, flag) && !self.records.has(record, Flag::SHARED)
+        };
+        if !is_one(x, Flag::PARTED)
+            || !is_one(y, Flag::WRITTEN)
+            || self.records.has(x, Flag::KEPT)
+            || !(self.records.has(x, Flag::WRITTEN) || self.records.has(x, Flag::GIVEN))
+            || self.records.span(x).0 >= self.records.span(y).0
+        {
+            return Ok(false);
+        }
+        // Whether `y` is written, and nothing is missed.
+        let (mut written, mut done) = (false, true);
+        let (subgraph, first) = Numbers::of(self.run.model, 0)?;
+        self.run
+            .for_each_node_of(0, &subgraph, first, &mut |node| {
+                let mut outputs = node.outputs.into_iter();
+                let writes = outputs.any(|tensor| self.record_of(node, tensor) == Some(y));
+                written |= writes;
+                if written && self.reads(node, x, y) {
+                    done &= writes && self.takes_over(node, x, y);
+                }
+                Ok(())
+            })?;
+        Ok(written && done)
+    }
+
+    /// Whether `node` reads bytes of `x` that `y` has, too.
+    fn reads(&self, node: &Node<'_>, x: usize, y: usize) -> bool {
+        let (start, end) = self.records.range(y);
+        let mut inputs = node.inputs.into_iter().enumerate();
+        inputs.any(|(input, tensor)| {
+            if self.record_of(node, tensor) != Some(x) {
+                return false;
+            }
+            let (mut from, mut to) = self.records.range(x);
+            if input == 0
+                && takes_part(node)
+                && let Some(at) = promised(node, 0, 0).and_then(|overlap| overlap.view_at)
+                && let Some(bytes) = node.output(0).ok().and_then(|part| part.byte_len())
+            {
+                // Where the part would be a view of the input; offsets in the head are below 2^30.
+                from = from.wrapping_sub(at as u32);
+                to = from.saturating_add(bytes as u32).min(to);
+            }
+            from < end && start < to
+        })
     }
 
     /// Whether a chain of links goes from `a` to `b`.
@@ -270,6 +338,12 @@ impl<'c> Check<'c> {
             second: named(second),
         }
     }
+}
+
+/// Whether the kernel of `node` reads a part of its first input, and of all that it reads no more.
+fn takes_part(node: &Node<'_>) -> bool {
+    let kernel = node.run.kernel(node);
+    kernel.is_some_and(|kernel| kernel.contract == Contract::Slice)
 }
 
 /// What the kernel of `node` promises of an input and an output.

@@ -43,8 +43,8 @@ pub enum Contract {
     Split,
     /// As [`Split`](Self::Split), along an axis that is dropped: UNPACK.
     Unpack,
-    /// A box of the input: SLICE. The output is written from its start to its end, piece by piece, each moved as a whole.
-    /// It may be where it is in the input, when it is contiguous there.
+    /// A box of the input, of which nothing else is read: SLICE. The output is written from its start to its end, piece by
+    /// piece, each moved as a whole. It may be where it is in the input, when it is contiguous there.
     Slice,
     /// As [`Slice`](Self::Slice): STRIDED_SLICE.
     StridedSlice,

@@ -313,6 +313,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
         let len = self.len.min(from.len);
         // As bytes, since elements of 8 need not be aligned to them.
         let (from, to) = (from.start.cast::<u8>(), self.start.cast::<u8>());
+        // A view of another tensor is there already.
+        if from == to {
+            return;
+        }
         // SAFETY: both views have that many elements, and `copy_to` allows them to overlap.
         unsafe { from.copy_to(to, len * size_of::<T>()) }
     }

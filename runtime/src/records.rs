@@ -40,6 +40,8 @@ impl Flag {
     pub(crate) const SHARED: Flag = Flag(1 << 18);
     /// It is an output of a subgraph.
     pub(crate) const KEPT: Flag = Flag(1 << 19);
+    /// A SLICE of the first subgraph reads it.
+    pub(crate) const PARTED: Flag = Flag(1 << 21);
     /// Found in a search.
     pub(crate) const FOUND: Flag = Flag(1 << 20);
 }

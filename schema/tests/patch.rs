@@ -61,6 +61,7 @@ fn thorough_edit(bytes: &[u8]) -> Edit {
             .enumerate()
             .map(reverse)
             .collect(),
+        rewrite: Vec::new(),
         prepared: Some(b"any bytes that are prepared".to_vec()),
         stamp: stamp(),
     }

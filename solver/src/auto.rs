@@ -153,7 +153,8 @@ impl Best {
             return target;
         }
         let core = Core::of(part, target);
-        let tables = Exact::tables(&core.inner);
+        let hull = core.inner.hull();
+        let tables = Exact::tables(&hull);
         let mut exact = tables.as_ref().map(|t| Exact::new(t, target, self.height));
         if let Some(exact) = &mut exact {
             exact.reach_target(0..FIRST_ROUNDS, budget);
@@ -161,7 +162,7 @@ impl Best {
         // Where the separations are the sizes, the exact search finds more in the same time.
         if exact
             .as_ref()
-            .is_none_or(|e| !e.is_done() && !part.is_plain())
+            .is_none_or(|e| (!e.is_done() || part.is_signed()) && !part.is_plain())
         {
             self.search_a_while(&core, orders, target, budget);
         }
@@ -176,6 +177,12 @@ impl Best {
         }
         if let Some(offsets) = exact.found() {
             self.offer(part, &core.put_back(offsets), Planner::Exact);
+        }
+        if core.inner.is_signed() {
+            if self.height > target {
+                budget.give_up(); // holes were left out
+            }
+            return target;
         }
         exact.proven()
     }

@@ -21,6 +21,7 @@ const WORK: usize = 1 << 24;
 
 /// The bound in units. Valid for each problem whose fixed offsets do not contradict its conflicts.
 pub(crate) fn lower_bound(instance: &Instance) -> u64 {
+    let instance = &*instance.relaxed();
     let n = instance.len();
     // One buffer, where it is fixed; two buffers that conflict.
     let mut best = 0;
@@ -32,7 +33,8 @@ pub(crate) fn lower_bound(instance: &Instance) -> u64 {
         };
         best = best.max(offset + instance.size[x]);
         for (y, below, above) in instance.conflicts(x) {
-            best = best.max((below + instance.size[y]).min(above + instance.size[x]));
+            let [over_x, over_y] = [below, above].map(|distance| distance as u64);
+            best = best.max((over_x + instance.size[y]).min(over_y + instance.size[x]));
         }
     }
     let mut bounder = Bounder::new(instance);
@@ -161,7 +163,7 @@ impl<'a> Bounder<'a> {
         }
         let least_below = |x: usize| {
             let others = self.instance.conflicts(x).filter(|&(y, _, _)| inside[y]);
-            others.map(|(_, below, _)| below).min().unwrap_or(0)
+            others.map(|(_, below, _)| below as u64).min().unwrap_or(0)
         };
         (self.stack(&clique, least_below), n + 2 * seen)
     }

@@ -21,7 +21,7 @@ pub(crate) fn order(instance: &Instance) -> Vec<u32> {
         let around = |x: usize| {
             let others = instance.conflicts(x);
             let sum = others.fold(0u64, |sum, (y, below, above)| {
-                sum.wrapping_add(stir(stir(colour[y], below), above))
+                sum.wrapping_add(stir(stir(colour[y], below as u64), above as u64))
             });
             stir(colour[x], sum)
         };

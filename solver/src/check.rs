@@ -50,9 +50,9 @@ pub enum Violation {
         /// The offset of `b`.
         offset_b: u64,
         /// The least separation when `a` is the lower one.
-        a_below_b: u64,
+        a_below_b: i64,
         /// The least separation when `b` is the lower one.
-        b_below_a: u64,
+        b_below_a: i64,
     },
     /// A buffer that ends above the placement's height.
     HeightTooSmall {
@@ -153,8 +153,9 @@ pub fn check(problem: &Problem, placement: &Placement) -> Vec<Violation> {
             continue; // reported above
         };
         let conflict = graph[edge];
-        let a_lower = u128::from(offset_a) + u128::from(conflict.a_below_b) <= u128::from(offset_b);
-        let b_lower = u128::from(offset_b) + u128::from(conflict.b_below_a) <= u128::from(offset_a);
+        let (at_a, at_b) = (i128::from(offset_a), i128::from(offset_b));
+        let a_lower = at_a + i128::from(conflict.a_below_b) <= at_b;
+        let b_lower = at_b + i128::from(conflict.b_below_a) <= at_a;
         if !a_lower && !b_lower {
             violations.push(Violation::Overlap {
                 a: a.into(),

@@ -31,8 +31,8 @@ impl Gaps {
                 && let Some(offset) = placed(y)
             {
                 // `Problem::validate` keeps all sums far below the range of `i64`.
-                self.ranges
-                    .push((offset as i64 - below as i64, (offset + above) as i64));
+                let offset = offset as i64;
+                self.ranges.push((offset - below, offset + above));
             }
         }
         self.ranges.sort_unstable();

@@ -78,9 +78,9 @@ pub fn overlaps(shape: &Shape, seed: u64) -> Result<Problem, Error> {
         problem.add_buffer(*buffer);
     }
     for (a, b, conflict) in whole.conflicts() {
-        let mut change = |full: u64| match random.below(8) {
-            0 | 1 => random.below(full as usize + 1) as u64,
-            2 => full + random.below(4) as u64 * shape.step,
+        let mut change = |full: i64| match random.below(8) {
+            0 | 1 => random.below(full as usize + 1) as i64,
+            2 => full + random.below(4) as i64 * shape.step as i64,
             _ => full,
         };
         let conflict = Conflict {

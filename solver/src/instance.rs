@@ -28,7 +28,10 @@ pub(crate) struct Instance {
     neighbours: Vec<u32>,
     /// For each entry of `neighbours`: how far `x` must stay below, and above, that neighbour.
     /// Empty if all separations are the sizes.
-    separations: Vec<(u64, u64)>,
+    separations: Vec<(i64, i64)>,
+    /// Whether a separation is negative. The conflicts of two buffers are next to each other then, and the
+    /// ranges that they forbid do not overlap.
+    signed: bool,
 }
 
 impl Instance {
@@ -41,12 +44,8 @@ impl Instance {
         for (a, b, conflict) in problem.conflicts() {
             row[a.index() + 1] += 1;
             row[b.index() + 1] += 1;
-            plain &= problem
-                .buffer(a)
-                .is_some_and(|a| a.size == conflict.a_below_b)
-                && problem
-                    .buffer(b)
-                    .is_some_and(|b| b.size == conflict.b_below_a);
+            let sizes = [a, b].map(|id| problem.buffer(id).map(|b| b.size as i64));
+            plain &= sizes == [Some(conflict.a_below_b), Some(conflict.b_below_a)];
         }
         for i in 0..n {
             row[i + 1] += row[i];
@@ -66,6 +65,7 @@ impl Instance {
             } else {
                 vec![(0, 0); entries]
             },
+            signed: false,
         };
         for (_, buffer) in problem.buffers() {
             instance.size.push(buffer.size);
@@ -89,8 +89,102 @@ impl Instance {
                 }
             }
         }
+        if instance.any_negative() {
+            instance = instance.join_ranges();
+        }
         instance.scale();
         Ok(instance)
+    }
+
+    fn any_negative(&self) -> bool {
+        let mut separations = self.separations.iter();
+        separations.any(|&(below, above)| below < 0 || above < 0)
+    }
+
+    /// Joins the ranges that the conflicts of two buffers forbid where they overlap, as far as the offsets
+    /// that alignments allow tell. Sorts the conflicts of each buffer.
+    fn join_ranges(&self) -> Self {
+        // What each possible offset is a multiple of.
+        let grid = |x: usize| match self.fixed[x] {
+            NONE => self.align[x],
+            offset => gcd(self.align[x], offset),
+        };
+        self.rebuild(|x, y, ranges| {
+            let step = gcd(grid(x), grid(y)).max(1) as i64;
+            // Forbidden is what is strictly between the ends, so they can be moved to multiples.
+            let down = |end: i64| end - end.rem_euclid(step);
+            for range in ranges.iter_mut() {
+                *range = (down(range.0), -down(-range.1));
+            }
+            ranges.retain(|&(lo, hi)| hi - lo > 1);
+            ranges.sort_unstable();
+            ranges.dedup_by(|next, kept| {
+                let overlap = next.0 < kept.1;
+                if overlap {
+                    kept.1 = kept.1.max(next.1);
+                }
+                overlap
+            });
+        })
+    }
+
+    /// The problem with one conflict for each two buffers, which forbids all between what is forbidden
+    /// and the same offset: each of its placements is one of this problem. Itself, if no separation is negative.
+    pub(crate) fn hull(&self) -> Cow<'_, Self> {
+        self.without_holes(|x, y, ranges| {
+            // Fixed ones are where they are, in a hole perhaps.
+            let movable = self.is_free(x) || self.is_free(y);
+            let ends =
+                |(lo, hi): (i64, i64), range: &(i64, i64)| (lo.min(range.0), hi.max(range.1));
+            let hull = ranges.iter().fold((0, 0), ends);
+            ranges.clear();
+            ranges.extend(movable.then_some(hull));
+        })
+    }
+
+    /// The problem with only those conflicts that forbid what is around the same offset: each placement of
+    /// this problem is one of it. Itself, if no separation is negative.
+    pub(crate) fn relaxed(&self) -> Cow<'_, Self> {
+        self.without_holes(|_, _, ranges| ranges.retain(|&(lo, hi)| lo <= 0 && hi >= 0))
+    }
+
+    fn without_holes(&self, change: impl Fn(usize, usize, &mut Vec<(i64, i64)>)) -> Cow<'_, Self> {
+        if !self.signed {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(self.rebuild(change))
+    }
+
+    /// Changes the ranges that are forbidden for the offset of `x` minus that of `y`, for all `x` and `y`
+    /// in conflict. They are given as the ends of the ranges, which are allowed.
+    fn rebuild(&self, change: impl Fn(usize, usize, &mut Vec<(i64, i64)>)) -> Self {
+        let mut changed = self.clone();
+        changed.row = vec![0];
+        changed.neighbours.clear();
+        changed.separations.clear();
+        let mut entries: Vec<(usize, i64, i64)> = Vec::new();
+        let mut ranges = Vec::new();
+        for x in 0..self.len() {
+            entries.clear();
+            entries.extend(
+                self.conflicts(x)
+                    .filter(|&(_, below, above)| below.saturating_add(above) > 1),
+            );
+            entries.sort_unstable();
+            for same in entries.chunk_by(|a, b| a.0 == b.0) {
+                let y = same[0].0;
+                ranges.clear();
+                ranges.extend(same.iter().map(|&(_, below, above)| (-below, above)));
+                change(x, y, &mut ranges);
+                changed.neighbours.extend(ranges.iter().map(|_| y as u32));
+                changed
+                    .separations
+                    .extend(ranges.iter().map(|&(lo, hi)| (-lo, hi)));
+            }
+            changed.row.push(changed.neighbours.len() as u32);
+        }
+        changed.signed = changed.any_negative();
+        changed
     }
 
     /// As [`Self::part`], for members in ascending order. The whole is not copied.
@@ -120,6 +214,7 @@ impl Instance {
             row: vec![0],
             neighbours: Vec::new(),
             separations: Vec::new(),
+            signed: false,
         };
         for &x in members {
             let x = x as usize;
@@ -132,6 +227,7 @@ impl Instance {
             }
             part.row.push(part.neighbours.len() as u32);
         }
+        part.signed = self.signed && part.any_negative();
         for &x in members {
             index[x as usize] = u32::MAX;
         }
@@ -150,7 +246,7 @@ impl Instance {
             }
             let others = ordered.neighbours[row.clone()].iter().copied();
             let distances = ordered.separations[row.clone()].iter().copied();
-            let mut entries: Vec<(u32, (u64, u64))> = others.zip(distances).collect();
+            let mut entries: Vec<(u32, (i64, i64))> = others.zip(distances).collect();
             entries.sort_unstable();
             for (at, (other, distance)) in row.zip(entries) {
                 ordered.neighbours[at] = other;
@@ -170,7 +266,7 @@ impl Instance {
         let separations = self
             .separations
             .iter()
-            .flat_map(|&(below, above)| [below, above]);
+            .flat_map(|&(below, above)| [below.unsigned_abs(), above.unsigned_abs()]);
         let mut unit = sizes.chain(separations).fold(0, gcd);
         if unit == 0 {
             return; // all sizes are 0, alignment has nothing to shift
@@ -191,8 +287,8 @@ impl Instance {
             .for_each(|f| *f /= unit);
         self.align.iter_mut().for_each(|a| *a = (*a / unit).max(1));
         for (below, above) in &mut self.separations {
-            *below /= unit;
-            *above /= unit;
+            *below /= unit as i64;
+            *above /= unit as i64;
         }
     }
 
@@ -211,6 +307,11 @@ impl Instance {
         self.separations.is_empty()
     }
 
+    /// Whether a separation is negative, so that buffers may be placed in holes of others.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.signed
+    }
+
     /// Who conflicts with `x`; twice in the list if two conflicts are to hold.
     pub(crate) fn neighbours(&self, x: usize) -> &[u32] {
         &self.neighbours[self.row[x] as usize..self.row[x + 1] as usize]
@@ -218,13 +319,13 @@ impl Instance {
 
     /// Each conflict of `x` as `(y, below, above)`: the offset of `x` must be at least `below`
     /// under that of `y`, or at least `above` over it.
-    pub(crate) fn conflicts(&self, x: usize) -> impl Iterator<Item = (usize, u64, u64)> {
+    pub(crate) fn conflicts(&self, x: usize) -> impl Iterator<Item = (usize, i64, i64)> {
         let entries = self.row[x] as usize..self.row[x + 1] as usize;
         entries.map(move |entry| {
             let y = self.neighbours[entry] as usize;
             match self.separations.get(entry) {
                 Some(&(below, above)) => (y, below, above),
-                None => (y, self.size[x], self.size[y]),
+                None => (y, self.size[x] as i64, self.size[y] as i64),
             }
         })
     }
@@ -269,7 +370,8 @@ impl Instance {
                 let Some(other) = fixed(y).filter(|_| y > x) else {
                     continue;
                 };
-                if offset + below > other && other + above > offset {
+                let distance = offset as i64 - other as i64;
+                if -below < distance && distance < above {
                     return Err(Error::FixedConflict {
                         a: id,
                         b: BufferId(y as u32),

@@ -9,7 +9,7 @@ pub(crate) fn place(instance: &Instance) -> Vec<u64> {
     let reach = |x: usize| {
         instance
             .conflicts(x)
-            .map(|(_, below, _)| below)
+            .map(|(_, below, _)| below.max(0) as u64)
             .fold(instance.size[x], u64::max)
     };
     let mut offsets = instance.fixed.clone();

@@ -55,12 +55,9 @@ pub(crate) fn parts(instance: &Instance) -> Vec<Vec<u32>> {
 /// others may become as easy.
 pub(crate) fn peel(instance: &Instance, target: u64) -> (Vec<u32>, Vec<u32>) {
     let n = instance.len();
-    let taken = |x: usize, below: u64, above: u64| {
-        u128::from(
-            (below + above)
-                .saturating_sub(1)
-                .div_ceil(instance.align[x]),
-        )
+    let taken = |x: usize, below: i64, above: i64| {
+        let inside = (below + above - 1).max(0) as u64;
+        u128::from(inside.div_ceil(instance.align[x]))
     };
     let mut room: Vec<i128> = (0..n)
         .map(|x| {

@@ -1,6 +1,7 @@
 //! Buffers, conflicts between them, and where they end up.
 
 use core::fmt;
+use core::ops::Range;
 
 use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::visit::EdgeRef;
@@ -97,25 +98,54 @@ impl Buffer {
 /// ```text
 /// offset[a] + a_below_b <= offset[b]   or   offset[b] + b_below_a <= offset[a]
 /// ```
+/// In other words, `offset[a] - offset[b]` is not strictly between `-a_below_b` and `b_below_a`.
 /// With the sizes as separations the two share no byte. A smaller separation lets the lower one
-/// reach into the upper one. On an edge of [`Problem::graph`], `a` is the edge's source and `b` its
-/// target.
+/// reach into the upper one, a negative one lets it start above the start of the other one. On an
+/// edge of [`Problem::graph`], `a` is the edge's source and `b` its target.
+///
+/// Buffers of which byte ranges have lifetimes of their own have a conflict for each two ranges in
+/// use at once ([`Conflict::of_ranges`]); what no conflict forbids is allowed, also between two
+/// that are forbidden:
+/// ```text
+/// a:  |####|......|####|        the middle is free while b is in use
+/// b:         |##|               offset[b] - offset[a]: from 5 to 8, or below, or above
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The least separation when `a` is the lower one.
-    pub a_below_b: u64,
+    pub a_below_b: i64,
     /// The least separation when `b` is the lower one.
-    pub b_below_a: u64,
+    pub b_below_a: i64,
 }
 
 impl Conflict {
     /// The conflict of two buffers that may share no byte.
     pub fn disjoint(a: &Buffer, b: &Buffer) -> Self {
         Self {
-            a_below_b: a.size,
-            b_below_a: b.size,
+            a_below_b: separation(a.size),
+            b_below_a: separation(b.size),
         }
     }
+
+    /// The conflict of two buffers whose bytes `of_a` and `of_b`, counted from the starts of the
+    /// buffers, are in use at once. The ranges are not inverted.
+    pub fn of_ranges(of_a: Range<u64>, of_b: Range<u64>) -> Self {
+        let distance = |end: u64, start: u64| separation(end).saturating_sub(separation(start));
+        Self {
+            a_below_b: distance(of_a.end, of_b.start),
+            b_below_a: distance(of_b.end, of_a.start),
+        }
+    }
+
+    /// Whether it forbids nothing: no whole number is strictly between the two separations.
+    pub fn is_empty(&self) -> bool {
+        self.a_below_b.saturating_add(self.b_below_a) <= 1
+    }
+}
+
+/// Bytes as a separation. What does not fit is far above [`Problem::MAX_BYTES`].
+fn separation(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Buffers and the conflicts between them, as an undirected graph.
@@ -281,8 +311,12 @@ impl Problem {
         // A buffer's reach: the distance at which nothing above it is in its way any more.
         let mut reach: Vec<u64> = self.buffers().map(|(_, b)| b.size).collect();
         for (a, b, conflict) in self.conflicts() {
-            reach[a.index()] = reach[a.index()].max(conflict.a_below_b);
-            reach[b.index()] = reach[b.index()].max(conflict.b_below_a);
+            if conflict.is_empty() {
+                continue;
+            }
+            let below = |separation: i64| separation.max(0) as u64;
+            reach[a.index()] = reach[a.index()].max(below(conflict.a_below_b));
+            reach[b.index()] = reach[b.index()].max(below(conflict.b_below_a));
         }
         // Every planner puts a buffer at 0 or at the reach of another one, aligned. So no offset
         // plus reach is above the highest fixed one plus all the others on top of it.

@@ -237,7 +237,7 @@ fn random_problems_of_up_to_nine_buffers() {
 /// Two buffers at one offset, each there because of the other: nothing is proven wrongly.
 #[test]
 fn circles_of_different_alignments() {
-    type Row = (u32, u32, u64, u64);
+    type Row = (u32, u32, i64, i64);
     let problem = |buffers: &[(u64, u64)], conflicts: &[Row]| {
         let mut problem = Problem::new();
         for &(size, align) in buffers {

@@ -87,8 +87,8 @@ fn several_conflicts_between_two_buffers_all_hold() {
         for (a, b, conflict) in full.conflicts() {
             for _ in 0..1 + random.below(2) {
                 let conflict = Conflict {
-                    a_below_b: random.below(conflict.a_below_b + 2),
-                    b_below_a: random.below(conflict.b_below_a + 2),
+                    a_below_b: random.below(conflict.a_below_b as u64 + 2) as i64,
+                    b_below_a: random.below(conflict.b_below_a as u64 + 2) as i64,
                 };
                 problem.add_conflict(a, b, conflict).unwrap();
             }

@@ -11,7 +11,7 @@ use crate::interference::{Node, solver_error};
 use crate::lifetimes::Span;
 use crate::target::Library;
 
-/// A part of a buffer with a lifetime of its own.
+/// A part of a buffer with a lifetime of its own: a tensor, or scratch memory.
 #[derive(Clone, Copy)]
 struct Item {
     node: u32,
@@ -36,14 +36,63 @@ impl Item {
         }
     }
 
-    fn apart(&self, other: &Item, sharing: &Sharing<'_, '_>) -> Apart {
-        match (self.tensor, other.tensor) {
+    /// One such interval for a model without pieces: that of two buffers of which neither starts above the other and below it
+    /// at once.
+    fn hull(&self, other: &Item, sharing: &Sharing<'_, '_>) -> Option<Interval> {
+        let apart = match (self.tensor, other.tensor) {
             (Some(a), Some(b)) => sharing.apart(a, b),
             _ => Apart {
                 first_below: self.size,
                 second_below: other.size,
             },
+        };
+        let this_below = (self.at + apart.first_below).saturating_sub(other.at);
+        let other_below = (other.at + apart.second_below).saturating_sub(self.at);
+        let hull = (-(this_below as i64), other_below as i64);
+        (hull != (0, 0)).then_some(hull)
+    }
+
+    /// The differences of the offsets of the two buffers, this one's less the other's, that they must not have: open
+    /// intervals, in any order.
+    fn forbidden(&self, other: &Item, sharing: &Sharing<'_, '_>) -> Vec<Interval> {
+        let tensor = |i: &Item| i.tensor.filter(|&t| sharing.knows_pieces(t));
+        let all = match (tensor(self), tensor(other), self.tensor, other.tensor) {
+            (Some(a), Some(b), _, _) => sharing.all_forbidden(a, b),
+            (_, _, Some(a), Some(b)) => {
+                let apart = sharing.apart(a, b);
+                vec![(-(apart.first_below as i64), apart.second_below as i64)]
+            }
+            _ => vec![(-(self.size as i64), other.size as i64)],
+        };
+        let by = other.at as i64 - self.at as i64;
+        let moved = all.into_iter().map(|(least, most)| (least + by, most + by));
+        moved.collect()
+    }
+}
+
+/// Differences of two offsets that must not be, without the ends.
+type Interval = (i64, i64);
+
+/// Joins the intervals that no difference is between that is a multiple of `step`.
+fn joined(mut intervals: Vec<Interval>, step: u64) -> Vec<Interval> {
+    let step = i64::try_from(step).unwrap_or(1).max(1);
+    intervals.sort_unstable();
+    let mut all: Vec<Interval> = Vec::new();
+    for (least, most) in intervals {
+        match all.last_mut() {
+            // The first multiple from the end of the one on.
+            Some(last) if last.1 + (-last.1).rem_euclid(step) > least => last.1 = last.1.max(most),
+            _ => all.push((least, most)),
         }
+    }
+    all
+}
+
+/// The largest number that divides both.
+fn divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => divisor(b, a % b),
     }
 }
 
@@ -120,16 +169,31 @@ impl Sharing<'_, '_> {
         items
     }
 
-    /// The solver's problem: a conflict for each two buffers of which parts are alive at once and may not lie anyhow.
+    /// The solver's problem: a conflict for each two buffers of which parts are alive at once and may not lie anyhow. Where
+    /// tensors have pieces, two buffers have one for each gap that they may lie in.
     pub(crate) fn problem(&self, nodes: &[Node], buffers: Vec<Buffer>) -> Result<Problem, Error> {
         let items = self.items(nodes, &buffers);
+        let is_exact = self.has_pieces();
+        // What two offsets that are given differ by may be anything.
+        let step = |a: u32, b: u32| match (&buffers[a as usize], &buffers[b as usize]) {
+            (a, b) if a.fixed.is_none() && b.fixed.is_none() => divisor(a.align, b.align),
+            _ => 1,
+        };
         let mut problem = Problem::new();
-        for buffer in buffers {
-            problem.add_buffer(buffer);
+        for buffer in &buffers {
+            problem.add_buffer(*buffer);
         }
+        let mut add = |(a, b): (u32, u32), (least, most): Interval| {
+            let conflict = Conflict {
+                a_below_b: -least,
+                b_below_a: most,
+            };
+            let added = problem.add_conflict(BufferId(a), BufferId(b), conflict);
+            added.map_err(solver_error)
+        };
         let is_merged = |item: &Item| matches!(nodes[item.node as usize], Node::Merged(_));
         // What several parts of two buffers need; each pair once.
-        let mut merged: BTreeMap<(u32, u32), Conflict> = BTreeMap::new();
+        let mut merged: BTreeMap<(u32, u32), Vec<Interval>> = BTreeMap::new();
         let mut alive: Vec<Item> = Vec::new();
         for item in items {
             alive.retain(|a| a.span.last >= item.span.first);
@@ -141,30 +205,30 @@ impl Sharing<'_, '_> {
                     true => (&item, other),
                     false => (other, &item),
                 };
-                let apart = a.apart(b, self);
-                let conflict = Conflict {
-                    a_below_b: (a.at + apart.first_below).saturating_sub(b.at),
-                    b_below_a: (b.at + apart.second_below).saturating_sub(a.at),
-                };
-                if (conflict.a_below_b, conflict.b_below_a) == (0, 0) {
-                    continue;
-                }
-                if is_merged(a) || is_merged(b) {
-                    let all = merged.entry((a.node, b.node)).or_insert(conflict);
-                    all.a_below_b = all.a_below_b.max(conflict.a_below_b);
-                    all.b_below_a = all.b_below_a.max(conflict.b_below_a);
-                } else {
-                    problem
-                        .add_conflict(BufferId(a.node), BufferId(b.node), conflict)
-                        .map_err(solver_error)?;
+                let pair = (a.node, b.node);
+                if is_exact {
+                    let forbidden = a.forbidden(b, self);
+                    if !forbidden.is_empty() {
+                        merged.entry(pair).or_default().extend(forbidden);
+                    }
+                } else if let Some(hull) = a.hull(b, self) {
+                    match is_merged(a) || is_merged(b) {
+                        false => add(pair, hull)?,
+                        true => {
+                            let all = merged.entry(pair).or_insert_with(|| vec![hull]);
+                            for one in all {
+                                *one = (one.0.min(hull.0), one.1.max(hull.1));
+                            }
+                        }
+                    }
                 }
             }
             alive.push(item);
         }
-        for ((a, b), conflict) in merged {
-            problem
-                .add_conflict(BufferId(a), BufferId(b), conflict)
-                .map_err(solver_error)?;
+        for ((a, b), intervals) in merged {
+            for interval in joined(intervals, step(a, b)) {
+                add((a, b), interval)?;
+            }
         }
         problem.validate().map_err(solver_error)?;
         Ok(problem)
@@ -173,7 +237,7 @@ impl Sharing<'_, '_> {
     /// Bytes that no placement is below: at the start of each operator what is alive, with outputs running into inputs as
     /// far as they may. Inputs are apart from each other, and outputs too, so that no byte is saved twice.
     pub(crate) fn bound(&self, nodes: &[Node], buffers: &[Buffer]) -> Bound {
-        let items = self.items(nodes, buffers);
+        let items = self.in_pieces(self.items(nodes, buffers));
         let mut alive: Vec<Item> = Vec::new();
         let mut bound = Bound {
             bytes: (buffers.iter())
@@ -209,6 +273,22 @@ impl Sharing<'_, '_> {
         bound
     }
 
+    /// The items, those of tensors with pieces by piece.
+    fn in_pieces(&self, items: Vec<Item>) -> Vec<Item> {
+        let pieces = |item: Item| {
+            let cut = item.tensor.map_or(&[][..], |t| self.cut_pieces(t));
+            let whole = cut.is_empty().then_some(item);
+            let cut = cut.iter().map(move |piece| Item {
+                at: item.at + piece.at,
+                size: piece.size,
+                span: piece.span,
+                ..item
+            });
+            whole.into_iter().chain(cut)
+        };
+        items.into_iter().flat_map(pieces).collect()
+    }
+
     /// Bytes of all buffers that some part alive covers.
     fn covered(&self, alive: &mut [Item], nodes: &[Node]) -> u64 {
         // Parts of one buffer lie over each other only where buffers are merged.
@@ -234,19 +314,36 @@ impl Sharing<'_, '_> {
     /// The most bytes that outputs written at `now` may share with inputs read at `now` for the last time.
     fn shared(&self, alive: &[Item], now: i32) -> u64 {
         let mut shared = 0;
-        for output in alive.iter().filter(|i| i.span.first == now) {
+        for (k, output) in alive.iter().enumerate() {
+            let Some(to) = output.tensor.filter(|_| output.span.first == now) else {
+                continue;
+            };
+            // Of the pieces of a tensor one stands for all.
+            let is_cut = |t: TensorId| !self.cut_pieces(t).is_empty();
+            if is_cut(to) && alive[..k].iter().any(|i| i.tensor == Some(to)) {
+                continue;
+            }
             let mut most = 0;
+            let mut seen: Vec<TensorId> = Vec::new();
             for input in alive
                 .iter()
                 .filter(|i| i.span.last == now && i.node != output.node)
             {
-                let (Some(from), Some(to)) = (input.tensor, output.tensor) else {
+                let Some(from) = input.tensor else {
                     continue;
                 };
+                let (read, written) = ((from, input.span), (to, output.span));
                 if self
-                    .overlap(from, to)
+                    .overlap_of(read, written)
                     .is_none_or(|(input, _, _)| input != from)
                 {
+                    continue;
+                }
+                if is_cut(from) || is_cut(to) {
+                    if !seen.contains(&from) {
+                        seen.push(from);
+                        most += self.most_shared(from, to, now);
+                    }
                     continue;
                 }
                 let apart = self.apart(from, to);
@@ -255,7 +352,11 @@ impl Sharing<'_, '_> {
                 most += (input.size + output.size)
                     - input_below.min(output_below).min(input.size + output.size);
             }
-            shared += most.min(output.size);
+            let size = match is_cut(to) {
+                true => self.rounded(to),
+                false => output.size,
+            };
+            shared += most.min(size);
         }
         shared
     }

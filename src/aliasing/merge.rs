@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Block, Member, Sharing};
+use arenaplan_schema::tflite::BuiltinOperator;
+
+use super::{Block, Member, Piece, Sharing};
 use crate::graph::{OpId, TensorId};
 
 /// Blocks do not grow beyond this: each merge looks at all pairs.
 const MAX_MEMBERS: usize = 256;
 
 /// Merges the tensors in `tensors` into blocks, by the views among them: one after the other in the order of the operators
-/// that copy, each only if everything in the block stays right.
+/// that copy (with pieces, CONCATENATIONs first), each only if everything in the block stays right.
 pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Block> {
     let mut merging = Merging {
         sharing,
@@ -32,7 +34,12 @@ pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Bloc
             (is_stable && (is_whole || rules.parts)).then_some((op, input, output, at))
         })
         .collect();
-    views.sort_unstable();
+    // A part that is joined with others is better off in its slot than where it was taken from: it then is where it is for
+    // longer, and the whole is not there twice.
+    let slots_first = sharing.has_pieces();
+    let is_late =
+        |op: OpId| slots_first && sharing.graph.operator(op).code != BuiltinOperator::CONCATENATION;
+    views.sort_unstable_by_key(|&(op, input, output, at)| (is_late(op), op, input, output, at));
     for (_, input, output, at) in views {
         merging.join(input, output, at);
     }
@@ -150,29 +157,36 @@ impl Merging<'_, '_, '_> {
         }
     }
 
-    /// Whether two tensors may lie where they are in `all`: not alive at once, apart, the same bytes, or over each other
-    /// as their operator allows.
+    /// Whether two tensors may lie where they are in `all`: of each two pieces, not alive at once, apart, the same bytes, or
+    /// over each other as their operator allows.
     fn fits(&self, a: (TensorId, i64), b: (TensorId, i64), all: &[(TensorId, i64)]) -> bool {
         let ((a, a_at), (b, b_at)) = (a, b);
-        if !self.sharing.span(a).overlaps(self.sharing.span(b)) {
+        let sharing = self.sharing;
+        if !sharing.span(a).overlaps(sharing.span(b)) {
             return true;
         }
-        let (a_bytes, b_bytes) = (self.sharing.bytes(a) as i64, self.sharing.bytes(b) as i64);
-        let common = (a_at.max(b_at), (a_at + a_bytes).min(b_at + b_bytes));
-        if common.0 >= common.1 {
-            // Apart, also by what their sizes are rounded up to: the device's own planner counts that.
-            let apart = self.sharing.apart(a, b);
-            return a_at + apart.first_below as i64 <= b_at
-                || b_at + apart.second_below as i64 <= a_at;
-        }
-        if self.same_bytes(a, b, common, all) {
-            return true;
-        }
-        let apart = self.sharing.apart(a, b);
-        a_at + apart.first_below as i64 <= b_at || b_at + apart.second_below as i64 <= a_at
+        // Pieces that are apart are so by what sizes are rounded up to: the device's own planner counts that.
+        let distance = a_at - b_at;
+        sharing.pieces(a).all(|of_a| {
+            sharing.pieces(b).all(|of_b| {
+                let forbidden = sharing.forbidden((a, &of_a), (b, &of_b));
+                if forbidden.is_none_or(|(least, most)| distance <= least || most <= distance) {
+                    return true;
+                }
+                let end = |at: i64, piece: &Piece, tensor| {
+                    at + (piece.end().min(sharing.bytes(tensor))) as i64
+                };
+                let common = (
+                    (a_at + of_a.at as i64).max(b_at + of_b.at as i64),
+                    end(a_at, &of_a, a).min(end(b_at, &of_b, b)),
+                );
+                common.0 < common.1 && self.same_bytes(a, b, common, all)
+            })
+        })
     }
 
-    /// Whether copies lead from one to the other, each tensor on the way holding all bytes of `range`.
+    /// Whether copies lead from one to the other, each tensor on the way holding all bytes of `range`. Each copy reads them,
+    /// so that they are alive for as long as it takes.
     fn same_bytes(
         &self,
         a: TensorId,

@@ -1,5 +1,6 @@
 //! What a layout shares: for people, and to know which kernels a plan depends on.
 
+use super::pieces::part_read;
 use super::{Level, Promises};
 use crate::graph::{Graph, OpId, TensorId};
 use crate::target::Target;
@@ -58,10 +59,17 @@ pub fn taken(
                 let (Some(from), Some(to)) = (place(input), place(output)) else {
                     continue;
                 };
-                let end = |at, t| at + graph.tensor(t).bytes;
-                let bytes = end(from, input)
-                    .min(end(to, output))
-                    .saturating_sub(from.max(to));
+                // What an operator does not read of its input, its output may lie on.
+                let positions = (0..op.inputs.len()).filter(|&k| op.inputs[k] == Some(input));
+                let whole = (0, graph.tensor(input).bytes);
+                let read = |k| part_read(graph, op, k).unwrap_or(whole);
+                let read = positions
+                    .map(read)
+                    .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+                let (start, end) = read.unwrap_or(whole);
+                let bytes = (from + end)
+                    .min(to + graph.tensor(output).bytes)
+                    .saturating_sub(to.max(from + start));
                 if bytes == 0 || input == output || seen.contains(&(input, output)) {
                     continue;
                 }

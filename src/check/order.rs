@@ -71,48 +71,95 @@ const MAX_DEPTH: usize = 70;
 /// Compares two orders of the operators of one model: the graph of its file, and another one of the same file or of that
 /// file with something in front of it. At most one difference for each subgraph.
 pub fn compare(first: &Graph<'_>, second: &Graph<'_>) -> Vec<Difference> {
-    let same_tensors = first.tensors.len() == second.tensors.len()
-        && first.subgraphs.len() == second.subgraphs.len();
-    if !same_tensors {
+    if first.subgraphs.len() != second.subgraphs.len()
+        || tensor_identities(first) != tensor_identities(second)
+    {
         return vec![Difference::NotThoseOperators { subgraph: 0 }];
     }
+    let starts = [first, second].map(Graph::start_of_original);
     let reach = Reached::of(first);
     let pairs = (0u32..).zip(first.subgraphs.iter().zip(&second.subgraphs));
     pairs
         .filter_map(|(s, (a, b))| {
-            if identities(first, a) == identities(second, b) {
+            let names = [
+                identities(first, a, starts[0]),
+                identities(second, b, starts[1]),
+            ];
+            if names[0] == names[1] {
                 return (a.inputs != b.inputs || a.outputs != b.outputs)
                     .then_some(Difference::NotThoseOperators { subgraph: s });
             }
-            compare_subgraph(first, second, &reach, s)
+            compare_subgraph([first, second], &names, &reach, s)
         })
         .collect()
 }
 
 /// Whether the operators of two graphs, of which one may have something in front of its file, are in the same order.
 pub fn is_same(first: &Graph<'_>, second: &Graph<'_>) -> bool {
-    let all = |graph: &Graph<'_>| -> Vec<Vec<usize>> {
+    let all = |graph: &Graph<'_>| -> Vec<Vec<Identity>> {
+        let start = graph.start_of_original();
         let subgraphs = graph.subgraphs.iter();
-        subgraphs.map(|s| identities(graph, s)).collect()
+        subgraphs.map(|s| identities(graph, s, start)).collect()
     };
     all(first) == all(second)
 }
 
-/// What an operator is, wherever it stands: its table, counted from the end of the file, where a plan changes nothing.
-fn identities(graph: &Graph<'_>, subgraph: &Subgraph<'_>) -> Vec<usize> {
+/// What an operator or a tensor is, wherever it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    /// A table of the model, counted from the end of the file, where a plan changes nothing.
+    Model(usize),
+    /// A table that is put in front of the model: all that it says, and where in the model it refers to, from the end.
+    InFront(String, Vec<usize>, Vec<u8>),
+}
+
+/// `start` is where the model begins, without what a plan puts in front of it.
+fn identities(graph: &Graph<'_>, subgraph: &Subgraph<'_>, start: usize) -> Vec<Identity> {
+    let bytes = graph.model.bytes();
+    let operators = subgraph.operators.iter().map(|op| {
+        let table = op.table;
+        if table._tab.loc() >= start {
+            return Identity::Model(bytes.len() - table._tab.loc());
+        }
+        let custom = table.custom_options();
+        let places = [
+            table.builtin_options().map(|options| options.loc()),
+            table.builtin_options_2().map(|options| options.loc()),
+            custom.map(|options| options.bytes().as_ptr() as usize - bytes.as_ptr() as usize),
+        ];
+        let places = places.into_iter().flatten().filter(|&at| at >= start);
+        let places = places.map(|at| bytes.len() - at).collect();
+        Identity::InFront(format!("{table:?}"), places, Vec::new())
+    });
+    operators.collect()
+}
+
+fn tensor_identities(graph: &Graph<'_>) -> Vec<Identity> {
+    let start = graph.start_of_original();
     let end = graph.model.bytes().len();
-    let operators = subgraph.operators.iter();
-    operators.map(|op| end - op.table._tab.loc()).collect()
+    let tensors = graph.tensors.iter().map(|tensor| {
+        let table = tensor.table;
+        if table._tab.loc() >= start {
+            return Identity::Model(end - table._tab.loc());
+        }
+        let quantization = table.quantization().map(|q| end - q._tab.loc());
+        let data = graph.model.buffer_data(table.buffer());
+        Identity::InFront(
+            format!("{table:?}"),
+            quantization.into_iter().collect(),
+            data.unwrap_or_default().to_vec(),
+        )
+    });
+    tensors.collect()
 }
 
 fn compare_subgraph(
-    first: &Graph<'_>,
-    second: &Graph<'_>,
+    [first, second]: [&Graph<'_>; 2],
+    [names_a, names_b]: &[Vec<Identity>; 2],
     reach: &Reached,
     s: u32,
 ) -> Option<Difference> {
     let (a, b) = (&first.subgraphs[s as usize], &second.subgraphs[s as usize]);
-    let (names_a, names_b) = (identities(first, a), identities(second, b));
     let shape = |op: &Operator<'_>| {
         (
             op.code.0,
@@ -130,8 +177,13 @@ fn compare_subgraph(
     }
     let mut numbers = Numbers::default();
     let seen = |run: &Run| run.events.iter().copied().collect::<BTreeSet<u32>>();
-    let one = Run::of(first, reach, s, &names_a, &mut numbers);
-    let other = Run::of(second, reach, s, &names_b, &mut numbers);
+    // The same number for the same operator.
+    let both = names_a.iter().chain(names_b);
+    let names: BTreeSet<&Identity> = both.collect();
+    let names: BTreeMap<&Identity, u64> = names.into_iter().zip(0..).collect();
+    let numbered = |all: &[Identity]| -> Vec<u64> { all.iter().map(|name| names[name]).collect() };
+    let one = Run::of(first, reach, s, &numbered(names_a), &mut numbers);
+    let other = Run::of(second, reach, s, &numbered(names_b), &mut numbers);
     let before = seen(&one);
     if let Some(at) = other.events.iter().position(|e| !before.contains(e)) {
         let operator = b.operators[at].label();
@@ -174,7 +226,7 @@ impl Run {
         graph: &Graph<'_>,
         reach: &Reached,
         s: u32,
-        names: &[usize],
+        names: &[u64],
         numbers: &mut Numbers,
     ) -> Self {
         let subgraph = &graph.subgraphs[s as usize];
@@ -184,7 +236,7 @@ impl Run {
         let (mut history, mut since) = (0, BTreeSet::new());
         for (op, &name) in subgraph.operators.iter().zip(names) {
             let touched = reach.of_operator(graph, op);
-            let mut made = vec![name as u64, u64::from(history)];
+            let mut made = vec![name, u64::from(history)];
             if touched.stands {
                 made.extend(since.iter().map(|&e: &u32| u64::from(e)));
             }

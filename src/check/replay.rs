@@ -101,6 +101,26 @@ pub(crate) fn replay_within(
     done.is_some()
 }
 
+/// Start and end of the bytes that `op` reads of its `input`-th input, where that is not all of it: SLICE with every library.
+/// `None` also where that is not known, or takes more steps than there are.
+pub(crate) fn part_read(
+    graph: &Graph<'_>,
+    op: &Operator<'_>,
+    input: usize,
+    steps: &mut u64,
+) -> Option<Vec<(u64, u64)>> {
+    if op.code != Op::SLICE || input != 0 || op.outputs.len() != 1 {
+        return None;
+    }
+    let limit = MAX_STEPS.min(*steps);
+    let mut nothing = |_| {};
+    let mut kernel = Kernel::new(graph, op, &mut nothing);
+    kernel.left = limit;
+    let ranges = moves::slice_ranges(&mut kernel);
+    *steps -= limit - kernel.left;
+    ranges
+}
+
 /// Whether `library` runs the reference kernel of an operator, or one in the same order.
 pub(crate) fn is_reference(library: Library, code: Op) -> bool {
     match library {

@@ -7,6 +7,7 @@ use arenaplan_solver::{Limits, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::aliasing::Level;
+use crate::plan::Stripes;
 use crate::report::{Arena, LibraryHead, Report};
 use crate::target::Target;
 
@@ -188,6 +189,16 @@ pub(super) struct FreedomArgs {
     /// Whether operators may be put into another order that needs less memory
     #[arg(long, value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
     pub(super) reorder: Choice,
+    /// Compute layers at the peak in row stripes, with at most this much more work: a percentage, as 10%, or `auto` for the
+    /// best trade
+    ///
+    /// Stock SLICEs and CONCATENATIONs are put around copies of the layers; the outputs stay the same to the bit, with any
+    /// kernels. Work is estimated in instructions of a Cortex-M4.
+    #[arg(long, value_name = "PERCENT|auto|no", default_value_t = Stripes::No)]
+    pub(super) stripes: Stripes,
+    /// Whether offsets are written; without, stripes are all that changes, and the device places the tensors
+    #[arg(long = "plan", value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]
+    pub(super) offsets: Choice,
     /// Keep the inputs' values until the end of an invoke
     #[arg(long)]
     pub(super) keep_inputs: bool,
@@ -480,6 +491,8 @@ impl ExportArgs {
     pub(super) fn asks_for_planning(&self) -> bool {
         let FreedomArgs {
             reorder,
+            stripes,
+            offsets,
             keep_inputs,
             keep,
             online,
@@ -490,6 +503,8 @@ impl ExportArgs {
             || self.layout.alias.is_some()
             || self.layout.align != 16
             || *reorder == Choice::No
+            || *stripes != Stripes::No
+            || *offsets == Choice::No
             || *keep_inputs
             || !keep.is_empty()
             || !online.is_empty()

@@ -107,6 +107,7 @@ impl ModelFigures {
                 Outcome::ForeignPlanKept => "kept",
                 Outcome::WorseThanUnplanned { .. } | Outcome::WorseOnLibrary(_) => "dropped",
                 Outcome::NothingToPlan => "nothing-to-plan",
+                Outcome::LeftToDevice => "left-to-device",
                 Outcome::CompiledOffsets { .. } => "compiled-offsets",
                 Outcome::AsStored => "as-stored",
             },

@@ -128,6 +128,8 @@ pub(super) fn planning(
         keep: freedom.keep.clone(),
         online: freedom.online.clone(),
         reorder: freedom.reorder == Choice::Yes,
+        stripes: freedom.stripes,
+        offsets: freedom.offsets == Choice::Yes,
         ..laid_out(layout, found)?
     })
 }

@@ -199,6 +199,7 @@ fn note(row: &Row) -> String {
             "no plan: better without".into()
         }
         Outcome::NothingToPlan => "nothing to plan".into(),
+        Outcome::LeftToDevice => "no offsets, as asked".into(),
         Outcome::CompiledOffsets { .. } => "compiled offsets, left as it is".into(),
         Outcome::AsStored => String::new(),
     }

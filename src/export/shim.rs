@@ -6,6 +6,8 @@
 //! `micro_allocator.cc`, `InitializeAllocationInfo` in `micro_allocation_info.cc`). [`simulate`] lists them in this order.
 //! The shim refuses buffers with an offset, so the model must have no plan in it, but the same order of operators.
 
+use std::borrow::Cow;
+
 use arenaplan_schema::patch::{self, Edit, OperatorOrder, Stamp};
 
 use super::numbers::push_list;
@@ -93,7 +95,8 @@ pub fn header(export: &Export<'_>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The model for the shim: the original with the operators in the plan's order, and without any offsets.
+/// The model for the shim: the original with the operators in the plan's order, or rewritten as for the plan, and without any
+/// offsets.
 ///
 /// # Errors
 /// [`Error::Patch`] when the file does not let its plan be taken out.
@@ -102,15 +105,14 @@ pub fn model(export: &Export<'_>) -> Result<Vec<u8>, Error> {
         reason: e.to_string(),
     };
     let planned = export.graph.model.bytes();
-    let original = patch::original_of(planned).map_err(patch_error)?;
-    let subgraphs = export.graph.subgraphs.iter().enumerate();
-    let moved = subgraphs.filter(|(_, s)| s.operators.iter().any(|op| op.id.index != op.original));
-    let operator_order: Vec<_> = moved
-        .map(|(subgraph, s)| OperatorOrder {
-            subgraph,
-            order: s.operators.iter().map(|op| op.original).collect(),
-        })
-        .collect();
+    // Operators of ours are in the planned file alone, so that one goes without its offsets.
+    let (original, operator_order) = match export.graph.is_rewritten() {
+        true => (Cow::Borrowed(planned), Vec::new()),
+        false => (
+            patch::original_of(planned).map_err(patch_error)?,
+            orders(&export.graph),
+        ),
+    };
     let has_plan = StoredPlan::read(&Graph::read(Model::parse(&original)?)?) != StoredPlan::Absent;
     if operator_order.is_empty() && !has_plan {
         return Ok(original.into_owned());
@@ -118,6 +120,7 @@ pub fn model(export: &Export<'_>) -> Result<Vec<u8>, Error> {
     let edit = Edit {
         plan: None,
         operator_order,
+        rewrite: Vec::new(),
         prepared: None,
         stamp: Stamp {
             tool_version: env!("CARGO_PKG_VERSION").into(),
@@ -141,6 +144,18 @@ pub fn model(export: &Export<'_>) -> Result<Vec<u8>, Error> {
             reason: "the operators of the model for the shim are not in the plan's order".into(),
         }),
     }
+}
+
+/// The orders of the operators of a file that is not rewritten, where they are not the original's.
+fn orders(graph: &Graph<'_>) -> Vec<OperatorOrder> {
+    let subgraphs = graph.subgraphs.iter().enumerate();
+    let moved = subgraphs.filter(|(_, s)| s.operators.iter().any(|op| op.id.index != op.original));
+    moved
+        .map(|(subgraph, s)| OperatorOrder {
+            subgraph,
+            order: s.operators.iter().map(|op| op.original).collect(),
+        })
+        .collect()
 }
 
 /// The buffers of the model for the shim.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arenaplan_schema::tflite;
 
 use super::{
-    Graph, MAX_BYTES, OpId, Operator, Storage, Subgraph, Tensor, TensorId, elements, shapes,
+    Graph, MAX_BYTES, OpId, Operator, Origin, Storage, Subgraph, Tensor, TensorId, elements, shapes,
 };
 use crate::error::Error;
 use crate::model::Model;
@@ -277,6 +277,7 @@ fn read_operator<'a>(
     let mut operator = Operator {
         id,
         original: id.index,
+        origin: Origin::File,
         code: resolved,
         stored_code,
         custom: code.custom_code(),

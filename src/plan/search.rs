@@ -242,8 +242,8 @@ impl Job<'_, '_, '_> {
     /// Bytes by which a plan's head is above what a library needs without a plan, the worst of all libraries but the
     /// first.
     fn excess(&self, candidate: &Candidate) -> u64 {
-        let heads = candidate.simulations.iter().zip(&self.unplanned).skip(1);
-        let over = heads.map(|(with, without)| with.head.saturating_sub(without.head));
+        let heads = candidate.simulations.iter().zip(&self.greedy_heads).skip(1);
+        let over = heads.map(|(with, without)| with.head.saturating_sub(*without));
         over.max().unwrap_or(0)
     }
 
@@ -355,16 +355,16 @@ impl Job<'_, '_, '_> {
             ranks.min().unwrap_or((0, 0))
         };
         // Without a plan all libraries have what they need; with the head of the best plan at least one has not.
-        let (mut least, mut most) = (best(tries).1, self.unplanned[0].head);
+        let (mut least, mut most) = (best(tries).1, self.greedy_heads[0]);
         let mut head = least;
         for _ in 0..ROOM_ROUNDS {
             if best(tries).0 == 0 && least + tflm::ALIGNMENT >= most || least > most {
                 break;
             }
             let mut others: Vec<Other> = Vec::new();
-            let all = scene.scratch.iter().zip(&self.unplanned).skip(1);
-            for (scratch, unplanned) in all {
-                let slack = unplanned.head.saturating_sub(head);
+            let all = scene.scratch.iter().zip(&self.greedy_heads).skip(1);
+            for (scratch, greedy) in all {
+                let slack = greedy.saturating_sub(head);
                 let is_same = |s: &Scratch| s.requests() == scratch.requests();
                 let known = others
                     .iter()

@@ -16,7 +16,7 @@ pub enum PatchError {
         /// The field's number.
         slot: u16,
     },
-    /// A subgraph that gets a new operator order has a field of a schema newer than this version
+    /// A subgraph that gets a new operator order, or is rewritten, has a field of a schema newer than this version
     /// knows.
     NewerSubgraphField {
         /// The subgraph.
@@ -98,6 +98,151 @@ pub enum PatchError {
         /// The operator named there.
         operator: u32,
     },
+    /// A rewrite is given for a subgraph that the model does not have.
+    RewriteSubgraph {
+        /// The subgraph.
+        subgraph: usize,
+        /// How many subgraphs the model has.
+        subgraphs: usize,
+    },
+    /// Two rewrites are given for one subgraph.
+    RewriteTwice {
+        /// The subgraph.
+        subgraph: usize,
+    },
+    /// A rewrite replaces a tensor that the subgraph does not have.
+    RewriteReplaced {
+        /// The subgraph.
+        subgraph: usize,
+        /// The tensor to replace.
+        tensor: u32,
+        /// Tensors that the subgraph has in the original.
+        tensors: usize,
+    },
+    /// A rewrite replaces a tensor twice.
+    RewriteReplacedTwice {
+        /// The subgraph.
+        subgraph: usize,
+        /// The tensor.
+        tensor: u32,
+    },
+    /// Something that stays names a tensor that a rewrite replaces.
+    RewriteReplacedInUse {
+        /// The subgraph.
+        subgraph: usize,
+        /// The tensor.
+        tensor: u32,
+        /// What names it.
+        by: TensorUse,
+    },
+    /// In a rewritten subgraph, something names a tensor that does not exist. What stays as it is in
+    /// the file may name the original's tensors alone.
+    RewriteTensor {
+        /// The subgraph.
+        subgraph: usize,
+        /// What names it.
+        by: TensorUse,
+        /// The index given.
+        index: i64,
+        /// How many tensors there are.
+        tensors: usize,
+    },
+    /// A new tensor is to be like one that the subgraph does not have in the original.
+    RewriteLikeTensor {
+        /// The subgraph.
+        subgraph: usize,
+        /// The new tensor.
+        tensor: usize,
+        /// The tensor that it is to be like.
+        original: u32,
+        /// Tensors that the subgraph has in the original.
+        tensors: usize,
+    },
+    /// A new tensor has a negative dimension.
+    RewriteDimension {
+        /// The subgraph.
+        subgraph: usize,
+        /// The new tensor.
+        tensor: usize,
+        /// The dimension.
+        dimension: i32,
+    },
+    /// A new tensor is to be like one with a scale for each index of a dimension, but has not as many
+    /// indices there.
+    RewriteChannels {
+        /// The subgraph.
+        subgraph: usize,
+        /// The new tensor.
+        tensor: usize,
+        /// Scales of the tensor that it is to be like.
+        scales: usize,
+        /// The dimension that they belong to.
+        dimension: i32,
+    },
+    /// A new constant has not as many values as its shape says.
+    RewriteConstant {
+        /// The subgraph.
+        subgraph: usize,
+        /// The new tensor.
+        tensor: usize,
+        /// Elements by the shape; the greatest number if they cannot be counted.
+        elements: usize,
+        /// Values given.
+        values: usize,
+    },
+    /// A rewrite names an operator that the subgraph does not have in the original.
+    RewriteOperator {
+        /// The subgraph.
+        subgraph: usize,
+        /// The position among the new operators.
+        position: usize,
+        /// The operator of the original named there.
+        operator: u32,
+        /// Operators that the subgraph has in the original.
+        operators: usize,
+    },
+    /// A rewrite keeps an operator at two positions.
+    RewriteOriginalTwice {
+        /// The subgraph.
+        subgraph: usize,
+        /// The second position among the new operators.
+        position: usize,
+        /// The operator of the original.
+        operator: u32,
+    },
+    /// A rewrite has a `CONCATENATION` of nothing.
+    RewriteNoInputs {
+        /// The subgraph.
+        subgraph: usize,
+        /// The position among the new operators.
+        position: usize,
+    },
+    /// A rewrite copies an operator whose custom options are outside the FlatBuffer, which only the
+    /// original's own table can refer to.
+    RewriteLargeOptions {
+        /// The subgraph.
+        subgraph: usize,
+        /// The operator of the original.
+        operator: u32,
+    },
+    /// A tensor that a new one is to be like has a field of a schema newer than this version knows.
+    NewerTensorField {
+        /// The subgraph.
+        subgraph: usize,
+        /// The tensor of the original.
+        tensor: u32,
+        /// The field's number.
+        slot: u16,
+    },
+    /// An operator to copy has a field of a schema newer than this version knows.
+    NewerOperatorField {
+        /// The subgraph.
+        subgraph: usize,
+        /// The operator of the original.
+        operator: u32,
+        /// The field's number.
+        slot: u16,
+    },
     /// A text of the stamp is longer than its field can hold.
     TextTooLong {
         /// Which text.
@@ -133,6 +278,30 @@ pub enum PatchError {
     ChangedContent,
 }
 
+/// What names a tensor of a rewritten subgraph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorUse {
+    /// The list of the subgraph's inputs.
+    Input,
+    /// The list of the subgraph's outputs.
+    Output,
+    /// A signature, by its index in the model.
+    Signature(usize),
+    /// An operator, by its position among those of the rewrite.
+    Operator(usize),
+}
+
+impl fmt::Display for TensorUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TensorUse::Input => write!(f, "the list of inputs"),
+            TensorUse::Output => write!(f, "the list of outputs"),
+            TensorUse::Signature(index) => write!(f, "signature {index}"),
+            TensorUse::Operator(position) => write!(f, "its operator {position}"),
+        }
+    }
+}
+
 impl fmt::Display for PatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -145,7 +314,7 @@ impl fmt::Display for PatchError {
             PatchError::NewerSubgraphField { subgraph, slot } => write!(
                 f,
                 "subgraph {subgraph} has field {slot}, which is newer than the schema this \
-                version knows (fields 0 to 5); its operators cannot be reordered by this version"
+                version knows (fields 0 to 5); it cannot be reordered or rewritten by this version"
             ),
             PatchError::OverlappingVectors => {
                 write!(
@@ -212,6 +381,135 @@ impl fmt::Display for PatchError {
                 f,
                 "the operator order for subgraph {subgraph} names operator {operator} at position \
                 {position}, which does not exist or was named before"
+            ),
+            PatchError::RewriteSubgraph {
+                subgraph,
+                subgraphs,
+            } => write!(
+                f,
+                "a rewrite is given for subgraph {subgraph}, but the model has {subgraphs} \
+                subgraphs"
+            ),
+            PatchError::RewriteTwice { subgraph } => {
+                write!(f, "two rewrites are given for subgraph {subgraph}")
+            }
+            PatchError::RewriteReplaced {
+                subgraph,
+                tensor,
+                tensors,
+            } => write!(
+                f,
+                "the rewrite of subgraph {subgraph} replaces tensor {tensor}, but it has {tensors} \
+                tensors"
+            ),
+            PatchError::RewriteReplacedTwice { subgraph, tensor } => write!(
+                f,
+                "the rewrite of subgraph {subgraph} replaces tensor {tensor} twice"
+            ),
+            PatchError::RewriteReplacedInUse {
+                subgraph,
+                tensor,
+                by,
+            } => write!(
+                f,
+                "the rewrite of subgraph {subgraph} replaces tensor {tensor}, but {by}, which \
+                stays, names it"
+            ),
+            PatchError::RewriteTensor {
+                subgraph,
+                by,
+                index,
+                tensors,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, {by} names tensor {index}, but there are \
+                {tensors} that it can name"
+            ),
+            PatchError::RewriteLikeTensor {
+                subgraph,
+                tensor,
+                original,
+                tensors,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, tensor {tensor} is to be like tensor \
+                {original}, but the original has {tensors} tensors there"
+            ),
+            PatchError::RewriteDimension {
+                subgraph,
+                tensor,
+                dimension,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, tensor {tensor} has the dimension \
+                {dimension}"
+            ),
+            PatchError::RewriteChannels {
+                subgraph,
+                tensor,
+                scales,
+                dimension,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, tensor {tensor} takes over {scales} scales \
+                for the indices of dimension {dimension}, which its shape does not have"
+            ),
+            PatchError::RewriteConstant {
+                subgraph,
+                tensor,
+                elements,
+                values,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, tensor {tensor} has {values} values, but \
+                its shape has {elements} elements"
+            ),
+            PatchError::RewriteOperator {
+                subgraph,
+                position,
+                operator,
+                operators,
+            } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, position {position} names operator \
+                {operator}, but the original has {operators} operators there"
+            ),
+            PatchError::RewriteOriginalTwice {
+                subgraph,
+                position,
+                operator,
+            } => write!(
+                f,
+                "the rewrite of subgraph {subgraph} keeps operator {operator} twice, again at \
+                position {position}"
+            ),
+            PatchError::RewriteNoInputs { subgraph, position } => write!(
+                f,
+                "in the rewrite of subgraph {subgraph}, the CONCATENATION at position {position} \
+                has no inputs"
+            ),
+            PatchError::RewriteLargeOptions { subgraph, operator } => write!(
+                f,
+                "operator {operator} of subgraph {subgraph} has its custom options outside the \
+                FlatBuffer; a rewrite cannot copy it, only keep it"
+            ),
+            PatchError::NewerTensorField {
+                subgraph,
+                tensor,
+                slot,
+            } => write!(
+                f,
+                "tensor {tensor} of subgraph {subgraph} has field {slot}, which is newer than the \
+                schema this version knows (fields 0 to 10); it cannot be copied by this version"
+            ),
+            PatchError::NewerOperatorField {
+                subgraph,
+                operator,
+                slot,
+            } => write!(
+                f,
+                "operator {operator} of subgraph {subgraph} has field {slot}, which is newer than \
+                the schema this version knows (fields 0 to 13); it cannot be copied by this version"
             ),
             PatchError::TextTooLong { text, bytes, limit } => {
                 write!(

@@ -1,4 +1,5 @@
-//! Writes a memory plan, and an operator order, into a model without touching what is there.
+//! Writes a memory plan, operator orders and rewritten subgraphs into a model without touching what is
+//! there.
 //!
 //! References of the format are relative and point forward, so nothing has to be re-packed: the new
 //! file is a prefix with a new root table, followed by the original file byte for byte.
@@ -29,17 +30,22 @@ mod offsets;
 mod order;
 mod prefix;
 mod provenance;
+mod rewrite;
 mod strip;
+mod subgraphs;
 mod survey;
 
 use sha2::{Digest, Sha256};
 
-pub use error::PatchError;
+pub use error::{PatchError, TensorUse};
 pub use provenance::{PROVENANCE_NAME, Provenance, Stamp, inspect_provenance};
+pub use rewrite::{NewOperator, NewTensor, Rewrite};
 pub use strip::{original_of, strip};
 
 use crate::view::{Model, ONLINE, PLAN_NAME, PREPARED_NAME, Table};
 use prefix::{Label, Prefix, Value};
+use rewrite::Rewrites;
+use subgraphs::Shared;
 use survey::{MODEL_SLOTS, Survey};
 
 /// The version word of the plans written; TensorFlow Lite Micro does not look at it.
@@ -48,11 +54,14 @@ const PLAN_VERSION: u32 = 1;
 /// What [`graft`] changes in a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// The memory plan: the offset in the arena, in bytes, of each tensor of all subgraphs, one
-    /// subgraph after another; -1 leaves a tensor to the device. With `None` the new file carries
+    /// Other tensors and operators for subgraphs, at most one rewrite a subgraph.
+    pub rewrite: Vec<Rewrite>,
+    /// The memory plan: the offset in the arena, in bytes, of each tensor of all subgraphs (as
+    /// rewritten), one subgraph after another; -1 leaves a tensor to the device. With `None` the new file carries
     /// no plan, whether the original has one or not.
     pub plan: Option<Vec<i32>>,
-    /// New operator orders, at most one a subgraph.
+    /// New operator orders, at most one a subgraph. In a subgraph that is rewritten they are of the
+    /// rewrite's operators.
     pub operator_order: Vec<OperatorOrder>,
     /// What the runtime of this project would compute otherwise, as its module `prepared` describes it, for the operators in
     /// their new order; not looked at here. With `None` the new file carries none.
@@ -66,7 +75,7 @@ pub struct Edit {
 pub struct OperatorOrder {
     /// Index of the subgraph.
     pub subgraph: usize,
-    /// For each new position, the index that the operator has in the original.
+    /// For each new position, the index that the operator has in the original, or in the rewrite.
     pub order: Vec<u32>,
 }
 
@@ -78,19 +87,22 @@ pub struct OperatorOrder {
 /// [`strip`] takes that one off alone.
 ///
 /// # Errors
-/// [`PatchError::Read`] for a damaged model; the `Plan...` and `Order...` errors for an
+/// [`PatchError::Read`] for a damaged model; the `Plan...`, `Order...` and `Rewrite...` errors for an
 /// edit that does not fit the model; the others for what cannot be patched, as each says. The plan
 /// is not checked for sense.
 pub fn graft(original: &[u8], edit: &Edit) -> Result<Vec<u8>, PatchError> {
     let model = Model::new(original)?;
     let survey = Survey::of(&model)?;
+    let rewrites = Rewrites::new(&model, &survey, &edit.rewrite)?;
     let moved = offsets::find(&model, 0)?;
     let plan = edit
         .plan
         .as_deref()
-        .map(|offsets| plan_data(&survey, offsets))
+        .map(|offsets| plan_data(&survey, &rewrites, offsets))
         .transpose()?;
-    let orders = order::operator_tables(&survey, &edit.operator_order)?;
+    let orders = order::other_orders(&survey, &rewrites, &edit.operator_order)?;
+    let new_subgraphs = !orders.is_empty() || !rewrites.of_subgraph.is_empty();
+    let new_codes = !rewrites.codes.appended.is_empty();
     let record = Provenance {
         stamp: edit.stamp.clone(),
         original_sha256: Sha256::digest(original).into(),
@@ -100,19 +112,32 @@ pub fn graft(original: &[u8], edit: &Edit) -> Result<Vec<u8>, PatchError> {
 
     let (mut prefix, root) = Prefix::new();
     let (subgraphs, buffers, metadata) = (prefix.label(), prefix.label(), prefix.label());
+    let codes = prefix.label();
     let mut fields = [Value::Absent; MODEL_SLOTS as usize];
     for (slot, field) in (0..).zip(&mut fields) {
         *field = match slot {
             0 => scalar(survey.root, slot)?,
-            2 if !orders.is_empty() => Value::To(subgraphs),
+            1 if new_codes => Value::To(codes),
+            2 if new_subgraphs => Value::To(subgraphs),
             4 => Value::To(buffers),
             6 => Value::To(metadata),
             _ => referred(survey.root, slot)?,
         };
     }
     prefix.table(root, &fields)?;
-    if !orders.is_empty() {
-        order::write_subgraphs(&mut prefix, subgraphs, &survey, &orders)?;
+    let mut shared = Shared::new(&survey, &rewrites);
+    if new_subgraphs {
+        subgraphs::write(
+            &mut prefix,
+            subgraphs,
+            &survey,
+            &rewrites,
+            &orders,
+            &mut shared,
+        )?;
+    }
+    if new_codes {
+        subgraphs::write_codes(&mut prefix, codes, &rewrites.codes)?;
     }
     let mut entries = Vec::new();
     entries.extend(plan.as_deref().map(|data| Entry {
@@ -131,7 +156,7 @@ pub fn graft(original: &[u8], edit: &Edit) -> Result<Vec<u8>, PatchError> {
         data: &record,
         alignment: 4,
     });
-    write_metadata(&mut prefix, buffers, metadata, &survey, &entries)?;
+    write_metadata(&mut prefix, buffers, metadata, &survey, shared, &entries)?;
 
     let mut file = prefix.finish()?;
     let prefix_bytes = file.len();
@@ -144,11 +169,16 @@ pub fn graft(original: &[u8], edit: &Edit) -> Result<Vec<u8>, PatchError> {
 
 /// The plan in TensorFlow Lite Micro's layout: version, number of subgraphs, number of offsets,
 /// offsets.
-fn plan_data(survey: &Survey<'_>, offsets: &[i32]) -> Result<Vec<u8>, PatchError> {
-    if offsets.len() != survey.tensors {
+fn plan_data(
+    survey: &Survey<'_>,
+    rewrites: &Rewrites<'_>,
+    offsets: &[i32],
+) -> Result<Vec<u8>, PatchError> {
+    let tensors = survey.tensors.saturating_add(rewrites.added_tensors);
+    if offsets.len() != tensors {
         return Err(PatchError::PlanTensorCount {
             offsets: offsets.len(),
-            tensors: survey.tensors,
+            tensors,
         });
     }
     if let Some((tensor, &offset)) = offsets
@@ -176,12 +206,14 @@ struct Entry<'a> {
     alignment: usize,
 }
 
-/// Writes the buffer and the metadata vectors: the original's entries, then `entries`.
+/// Writes the buffer and the metadata vectors, each with the original's entries first. Then come what
+/// new tensors need, and the buffers and entries of `entries`.
 fn write_metadata(
     prefix: &mut Prefix,
     buffers: Label,
     metadata: Label,
     survey: &Survey<'_>,
+    shared: Shared,
     entries: &[Entry<'_>],
 ) -> Result<(), PatchError> {
     let new: Vec<[Label; 4]> = entries
@@ -190,9 +222,11 @@ fn write_metadata(
         .collect();
     // The first buffer stands for "no data", so it cannot be one of ours.
     let sentinel = survey.buffers.is_empty().then(|| prefix.label());
-    let first = survey.buffers.len() + usize::from(sentinel.is_some());
+    let of_tensors: Vec<Value> = shared.buffers().collect();
+    let first = survey.buffers.len() + usize::from(sentinel.is_some()) + of_tensors.len();
     let elements = of_original(&survey.buffers)
         .chain(sentinel.map(Value::To))
+        .chain(of_tensors)
         .chain(new.iter().map(|[_, _, buffer, _]| Value::To(*buffer)));
     prefix.vector(buffers, elements.map(Ok))?;
     let elements =
@@ -202,6 +236,7 @@ fn write_metadata(
     if let Some(sentinel) = sentinel {
         prefix.table(sentinel, &[])?;
     }
+    shared.write(prefix)?;
     for (index, [entry, name, buffer, data]) in (first..).zip(&new) {
         let index = u32::try_from(index).map_err(|_| PatchError::TooLarge)?;
         prefix.table(
@@ -251,6 +286,15 @@ fn scalar(table: Table<'_>, slot: u16) -> Result<Value, PatchError> {
     } else {
         Value::Absent
     })
+}
+
+/// A field of 1 byte. It takes up 4; readers look at the first.
+fn byte(value: u8) -> Value {
+    Value::Scalar([value, 0, 0, 0])
+}
+
+fn int(value: i32) -> Value {
+    Value::Scalar(value.to_le_bytes())
 }
 
 /// What field `slot` of the original refers to.

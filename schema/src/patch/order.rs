@@ -1,22 +1,18 @@
-//! A new operator order: new tables for the subgraphs, whose operator vectors refer to the
-//! original's operators.
+//! A new operator order: that it fits the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::prefix::{Label, Prefix, Value};
+use super::rewrite::{Rewrites, SUBGRAPH_SLOTS, newer_field};
 use super::survey::Survey;
-use super::{OperatorOrder, PatchError, referred, scalar};
+use super::{OperatorOrder, PatchError};
 
-/// Slots of a subgraph's table known here, the last being `debug_metadata_index`.
-const SUBGRAPH_SLOTS: u16 = 6;
-
-/// For each subgraph with an order other than its own: where the original's operator tables are, in
-/// the new order.
-pub(super) fn operator_tables(
+/// The orders other than the order that a subgraph has, by subgraph.
+pub(super) fn other_orders<'e>(
     survey: &Survey<'_>,
-    orders: &[OperatorOrder],
-) -> Result<BTreeMap<usize, Vec<usize>>, PatchError> {
-    let mut ordered = BTreeMap::new();
+    rewrites: &Rewrites<'_>,
+    orders: &'e [OperatorOrder],
+) -> Result<BTreeMap<usize, &'e [u32]>, PatchError> {
+    let mut other = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for OperatorOrder { subgraph, order } in orders {
         let subgraph = *subgraph;
@@ -30,12 +26,15 @@ pub(super) fn operator_tables(
             return Err(PatchError::OrderTwice { subgraph });
         }
         let view = survey.subgraphs.get(subgraph)?;
-        let operators = view.operators()?;
-        if order.len() != operators.len() {
+        let operators = match rewrites.of_subgraph.get(&subgraph) {
+            Some(rewrite) => rewrite.operators.len(),
+            None => view.operators()?.len(),
+        };
+        if order.len() != operators {
             return Err(PatchError::OrderLength {
                 subgraph,
                 given: order.len(),
-                operators: operators.len(),
+                operators,
             });
         }
         let mut named = vec![false; order.len()];
@@ -54,55 +53,10 @@ pub(super) fn operator_tables(
         if order.is_sorted() {
             continue;
         }
-        let table = view.table();
-        if let Some(slot) = (SUBGRAPH_SLOTS..table.slots()).find(|slot| table.has(*slot)) {
+        if let Some(slot) = newer_field(view.table(), SUBGRAPH_SLOTS) {
             return Err(PatchError::NewerSubgraphField { subgraph, slot });
         }
-        let tables: Result<Vec<usize>, PatchError> = order
-            .iter()
-            .map(|&operator| Ok(operators.get(operator as usize)?.table().position()))
-            .collect();
-        ordered.insert(subgraph, tables?);
+        other.insert(subgraph, order.as_slice());
     }
-    Ok(ordered)
-}
-
-/// Writes the subgraph vector, with new tables and operator vectors for the subgraphs in `orders`.
-pub(super) fn write_subgraphs(
-    prefix: &mut Prefix,
-    vector: Label,
-    survey: &Survey<'_>,
-    orders: &BTreeMap<usize, Vec<usize>>,
-) -> Result<(), PatchError> {
-    let labels: BTreeMap<usize, Label> = orders
-        .keys()
-        .map(|subgraph| (*subgraph, prefix.label()))
-        .collect();
-    let elements = survey
-        .subgraphs
-        .iter()
-        .enumerate()
-        .map(|(index, subgraph)| {
-            Ok(match labels.get(&index) {
-                Some(label) => Value::To(*label),
-                None => Value::Original(subgraph?.table().position()),
-            })
-        });
-    prefix.vector(vector, elements)?;
-    for ((index, operators), label) in orders.iter().zip(labels.values()) {
-        let subgraph = survey.subgraphs.get(*index)?.table();
-        let operator_vector = prefix.label();
-        let mut fields = [Value::Absent; SUBGRAPH_SLOTS as usize];
-        for (slot, field) in (0..).zip(&mut fields) {
-            *field = match slot {
-                3 => Value::To(operator_vector),
-                5 => scalar(subgraph, slot)?,
-                _ => referred(subgraph, slot)?,
-            };
-        }
-        prefix.table(*label, &fields)?;
-        let elements = operators.iter().map(|table| Ok(Value::Original(*table)));
-        prefix.vector(operator_vector, elements)?;
-    }
-    Ok(())
+    Ok(other)
 }

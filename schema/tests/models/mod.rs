@@ -1,6 +1,8 @@
 //! Models for tests: one built by hand that uses every field, and those of the folders that are there.
 #![allow(dead_code, unreachable_pub, clippy::print_stdout, clippy::unwrap_used)]
 
+pub mod stripes;
+
 use std::path::{Path, PathBuf};
 
 use arenaplan_schema::flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
@@ -17,6 +19,10 @@ pub struct Wanted {
     pub newer_model_field: Option<(u16, u32)>,
     /// The same for the first subgraph.
     pub newer_subgraph_field: Option<(u16, u32)>,
+    /// The same for the last tensor of the first subgraph.
+    pub newer_tensor_field: Option<(u16, u32)>,
+    /// The same for the custom operator, the second one.
+    pub newer_operator_field: Option<(u16, u32)>,
     /// `Buffer.offset` and `size` of one more buffer each.
     pub outside_buffers: Vec<(u64, u64)>,
     /// `Operator.large_custom_options_offset` and `size` of the last operator.
@@ -103,8 +109,8 @@ pub fn build(wanted: &Wanted) -> Vec<u8> {
     let metadata = (!metadata.is_empty()).then(|| b.create_vector(&metadata));
     let buffers = Some(b.create_vector(&buffers));
 
-    let tensors = tensors(b);
-    let operators = operators(b, wanted.outside_options);
+    let tensors = tensors(b, wanted.newer_tensor_field);
+    let operators = operators(b, wanted);
     let main = SubGraphArgs {
         tensors: Some(tensors),
         inputs: Some(b.create_vector(&[0])),
@@ -222,7 +228,7 @@ fn subgraph<'a>(
     WIPOffset::new(b.end_table(table).value())
 }
 
-fn tensors<'a>(b: &mut FlatBufferBuilder<'a>) -> Tables<'a, Tensor<'a>> {
+fn tensors<'a>(b: &mut FlatBufferBuilder<'a>, newer: Option<(u16, u32)>) -> Tables<'a, Tensor<'a>> {
     let details = BlockwiseQuantizationArgs {
         scales: 1,
         zero_points: -1,
@@ -267,6 +273,14 @@ fn tensors<'a>(b: &mut FlatBufferBuilder<'a>) -> Tables<'a, Tensor<'a>> {
     let mut tensors = vec![full];
     for buffer in [0, 1, 3] {
         let shape = Some(b.create_vector(&[4, buffer as i32]));
+        if let (3, Some((slot, value))) = (buffer, newer) {
+            let table = b.start_table();
+            push(b, Tensor::VT_SHAPE, shape);
+            b.push_slot_always(Tensor::VT_BUFFER, buffer);
+            b.push_slot_always(4 + 2 * slot, value);
+            tensors.push(WIPOffset::new(b.end_table(table).value()));
+            continue;
+        }
         tensors.push(Tensor::create(
             b,
             &TensorArgs {
@@ -279,10 +293,7 @@ fn tensors<'a>(b: &mut FlatBufferBuilder<'a>) -> Tables<'a, Tensor<'a>> {
     b.create_vector(&tensors)
 }
 
-fn operators<'a>(
-    b: &mut FlatBufferBuilder<'a>,
-    outside_options: Option<(u64, u64)>,
-) -> Tables<'a, Operator<'a>> {
+fn operators<'a>(b: &mut FlatBufferBuilder<'a>, wanted: &Wanted) -> Tables<'a, Operator<'a>> {
     let conv = Conv2DOptionsArgs {
         padding: Padding::VALID,
         stride_w: 2,
@@ -309,7 +320,16 @@ fn operators<'a>(
         debug_metadata_index: 2,
         ..Default::default()
     };
-    let second = Operator::create(b, &second);
+    let second = match wanted.newer_operator_field {
+        None => Operator::create(b, &second),
+        Some((slot, value)) => {
+            let table = b.start_table();
+            b.push_slot_always(Operator::VT_OPCODE_INDEX, second.opcode_index);
+            push(b, Operator::VT_CUSTOM_OPTIONS, second.custom_options);
+            b.push_slot_always(4 + 2 * slot, value);
+            WIPOffset::new(b.end_table(table).value())
+        }
+    };
     let dimensions = Some(b.create_vector(&[5_i64, 6]));
     let options_2 = StablehloBroadcastInDimOptionsArgs {
         broadcast_dimensions: dimensions,
@@ -323,7 +343,7 @@ fn operators<'a>(
     };
     let third = Operator::create(b, &third);
     let (large_custom_options_offset, large_custom_options_size) =
-        outside_options.unwrap_or_default();
+        wanted.outside_options.unwrap_or_default();
     let fourth = OperatorArgs {
         opcode_index: 3,
         large_custom_options_offset,

@@ -92,8 +92,8 @@ pub(super) fn problem(
             continue;
         }
         let conflict = Conflict {
-            a_below_b: pair.a_below_b.max(0) as u64,
-            b_below_a: pair.b_below_a.max(0) as u64,
+            a_below_b: pair.a_below_b.max(0),
+            b_below_a: pair.b_below_a.max(0),
         };
         problem.add_conflict(a, b, conflict)?;
         if is_stricter {

@@ -6,7 +6,7 @@ fn buffers(table: &Table) -> Vec<Buffer> {
     table.problem.buffers().map(|(_, b)| *b).collect()
 }
 
-fn conflicts(table: &Table) -> Vec<(u32, u32, u64, u64)> {
+fn conflicts(table: &Table) -> Vec<(u32, u32, i64, i64)> {
     let one = |(a, b, c): (BufferId, BufferId, &Conflict)| (a.0, b.0, c.a_below_b, c.b_below_a);
     table.problem.conflicts().map(one).collect()
 }
@@ -525,9 +525,9 @@ fn random_gaps_point_by_point() {
             *conflict = (conflict.1, conflict.0, conflict.3, conflict.2);
         }
         found.sort_unstable();
-        let expected = needs.iter().map(|&(a, b, below, above)| {
-            (a as u32, b as u32, below.max(0) as u64, above.max(0) as u64)
-        });
+        let expected = needs
+            .iter()
+            .map(|&(a, b, below, above)| (a as u32, b as u32, below.max(0), above.max(0)));
         assert_eq!(found, expected.collect::<Vec<_>>(), "{text}");
         let negative = needs.iter().filter(|n| n.2 < 0 || n.3 < 0).count();
         assert_eq!(table.stricter().map_or(0, |s| s.pairs), negative, "{text}");

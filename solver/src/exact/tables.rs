@@ -82,8 +82,8 @@ impl Tables {
                 edges.push(Edge {
                     to: y as u32,
                     equal: below == 0 || above == 0,
-                    below,
-                    above,
+                    below: below as u64,
+                    above: above as u64,
                 });
             }
             edge_row.push(edges.len() as u32);

@@ -108,7 +108,9 @@ impl<'a> Search<'a> {
             return budget.give_up();
         }
         let pairs = orders::pairs(self.instance);
-        self.choices = symmetry::free_choices(self.instance, &pairs, &self.best);
+        if !self.instance.is_signed() {
+            self.choices = symmetry::free_choices(self.instance, &pairs, &self.best);
+        }
         self.prove();
         let certain = self.proven;
         let mut rounds = 0;
@@ -190,6 +192,13 @@ impl<'a> Search<'a> {
         if pushed.fits && height < self.height {
             self.best.clone_from(&pushed.offsets);
             self.height = height;
+        }
+        if self.instance.is_signed() {
+            // What lies in a hole may keep up what keeps it up, with different alignments.
+            if self.height > self.proven {
+                budget.give_up();
+            }
+            return false;
         }
         let known = self.chains.len();
         let chains = pushed.chains(&orders, &chosen);

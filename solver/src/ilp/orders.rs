@@ -70,6 +70,11 @@ fn grid(instance: &Instance, x: usize) -> u64 {
     }
 }
 
+/// The least multiple of `step` that is not below `value`.
+fn up(value: i64, step: i64) -> i64 {
+    value + (-value).rem_euclid(step)
+}
+
 /// All conflicts that a planner can decide, open, in an order that depends on the problem only.
 pub(crate) fn pairs(instance: &Instance) -> Vec<Pair> {
     let mut pairs = Vec::with_capacity(instance.entries() / 2);
@@ -78,12 +83,12 @@ pub(crate) fn pairs(instance: &Instance) -> Vec<Pair> {
             // Fixed ones agree already; a range without an integer inside forbids nothing.
             let free = instance.is_free(x) || instance.is_free(y);
             if x < y && free && below + above > 1 {
-                let step = gcd(grid(instance, x), grid(instance, y)).max(1);
+                let step = gcd(grid(instance, x), grid(instance, y)).max(1) as i64;
                 pairs.push(Pair {
                     x,
                     y,
-                    below: below.next_multiple_of(step) as i64,
-                    above: above.next_multiple_of(step) as i64,
+                    below: up(below, step),
+                    above: up(above, step),
                     order: Order::Open,
                 });
             }
@@ -144,7 +149,7 @@ impl Orders {
                 }
                 let (lower, upper, distance) = pair.ends(pair.order);
                 let up = least[lower] + distance;
-                let up = up + (-up).rem_euclid(align[upper]);
+                let up = self::up(up, align[upper]);
                 let down = greatest[upper] - distance;
                 let down = down - down.rem_euclid(align[lower]);
                 if up > least[upper] {
@@ -215,7 +220,8 @@ impl Orders {
             let mut changed = false;
             for (at, (pair, &order)) in self.pairs.iter().zip(orders).enumerate() {
                 let (lower, upper, distance) = pair.ends(order);
-                let up = pushed.offsets[lower] + distance as u64;
+                let up = pushed.offsets[lower] as i64 + distance;
+                let up = up.max(0) as u64;
                 if up > pushed.offsets[upper] {
                     pushed.rests_on[upper] = Some((at, lower));
                     pushed.offsets[upper] = up.next_multiple_of(instance.align[upper]);
@@ -255,7 +261,7 @@ impl Pushed {
         let rounded = |&x: &usize| {
             self.rests_on[x].is_some_and(|(at, lower)| {
                 let (_, _, distance) = orders.pairs[at].ends(chosen[at]);
-                self.offsets[lower] + distance as u64 != self.offsets[x]
+                self.offsets[lower] as i64 + distance != self.offsets[x] as i64
             })
         };
         let n = self.offsets.len();

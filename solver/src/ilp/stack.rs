@@ -11,7 +11,7 @@
 
 use core::cmp::Reverse;
 
-use super::orders::{Order, Orders};
+use super::orders::{Order, Orders, Pair};
 use crate::instance::Instance;
 
 /// Buffers of a stack that are ordered in all ways: 2^12 sets.
@@ -29,7 +29,8 @@ impl<'a> Stacks<'a> {
     pub(crate) fn new(instance: &'a Instance, orders: &'a Orders) -> Self {
         let n = instance.len();
         let mut pair_of = vec![u32::MAX; n * n];
-        for (at, pair) in (0..).zip(&orders.pairs) {
+        let is_order = |pair: &Pair| pair.below >= 0 && pair.above >= 0;
+        for (at, pair) in (0..).zip(&orders.pairs).filter(|(_, pair)| is_order(pair)) {
             pair_of[pair.x * n + pair.y] = at;
             pair_of[pair.y * n + pair.x] = at;
         }
@@ -40,7 +41,7 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// The pair of two buffers in conflict; one of them if there are several.
+    /// The pair of two buffers one of which is the lower one; one of them if there are several.
     pub(crate) fn pair(&self, x: usize, y: usize) -> Option<usize> {
         let at = self.pair_of[x * self.instance.len() + y];
         (at != u32::MAX).then_some(at as usize)

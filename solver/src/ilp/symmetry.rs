@@ -21,7 +21,7 @@ pub(crate) fn free_choices(
             let other = if other == x || other == y { n } else { other };
             (other, below, above)
         };
-        let mut seen: Vec<(usize, u64, u64)> = instance.conflicts(z).map(blur).collect();
+        let mut seen: Vec<(usize, i64, i64)> = instance.conflicts(z).map(blur).collect();
         seen.sort_unstable();
         seen
     };

@@ -8,7 +8,7 @@ pub(crate) mod random;
 use arenaplan_solver::{Buffer, Error, Problem};
 
 /// Per buffer, its conflicts as `(other, below, above)`.
-pub(crate) type Rows = Vec<Vec<(usize, u64, u64)>>;
+pub(crate) type Rows = Vec<Vec<(usize, i64, i64)>>;
 
 /// The conflicts of each buffer.
 pub(crate) fn rows(problem: &Problem) -> Rows {
@@ -26,6 +26,7 @@ pub(crate) fn allowed(rows: &Rows, x: usize, offset: u64, offsets: &[Option<u64>
         let Some(at) = offsets[other] else {
             return true;
         };
+        let (offset, at) = (offset as i64, at as i64);
         offset + below <= at || at + above <= offset
     })
 }
@@ -96,8 +97,8 @@ pub(crate) fn lowest_height(problem: &Problem) -> Option<u64> {
         sides
             .conflicts
             .push([(a, b, conflict.a_below_b), (b, a, conflict.b_below_a)]);
-        reach[a] = reach[a].max(conflict.a_below_b);
-        reach[b] = reach[b].max(conflict.b_below_a);
+        reach[a] = reach[a].max(conflict.a_below_b.max(0) as u64);
+        reach[b] = reach[b].max(conflict.b_below_a.max(0) as u64);
     }
     // Everything on top of each other, above the highest fixed one.
     let top = |(b, reach): (&Buffer, &u64)| b.fixed.map(|fixed| fixed + reach);
@@ -121,7 +122,7 @@ pub(crate) fn lowest_height(problem: &Problem) -> Option<u64> {
 }
 
 /// `offset[.0] + .2 <= offset[.1]`
-type Arc = (usize, usize, u64);
+type Arc = (usize, usize, i64);
 
 struct Sides {
     buffers: Vec<Buffer>,
@@ -142,7 +143,8 @@ impl Sides {
         if height >= self.best {
             return;
         }
-        let lacks = |&(a, b, least): &Arc| (offsets[a] + least).saturating_sub(offsets[b]);
+        let at = |x: usize| offsets[x] as i64;
+        let lacks = |&(a, b, least): &Arc| (at(a) + least - at(b)).max(0);
         let open = |sides: &&[Arc; 2]| sides.iter().all(|arc| lacks(arc) > 0);
         // The one that costs most whichever side it takes.
         let cost = |sides: &&[Arc; 2]| sides.iter().map(lacks).min();
@@ -168,7 +170,8 @@ impl Sides {
             moved = false;
             for &(a, b, least) in &self.arcs {
                 let buffer = self.buffers[b];
-                let offset = (offsets[a] + least).next_multiple_of(buffer.align);
+                let least = (offsets[a] as i64 + least).max(0) as u64;
+                let offset = least.next_multiple_of(buffer.align);
                 if offset > offsets[b] {
                     if buffer.fixed.is_some() || offset + buffer.size >= self.best {
                         return false;

@@ -79,14 +79,17 @@ pub(crate) fn tangled(buffers: usize, seed: u64) -> Problem {
                 continue;
             }
             for _ in 0..=u64::from(random.below(100) < twice_percent) {
-                let mut separation = |size: u64| match random.below(100) < changed_percent {
-                    false => size,
-                    true => match random.below(6) {
-                        0 | 1 => 0,
-                        2 | 3 => random.below(size + 1),
-                        4 => size + random.below(4) * step,
-                        _ => random.below(size / step + 1) * step,
-                    },
+                let mut separation = |size: u64| -> i64 {
+                    let bytes = match random.below(100) < changed_percent {
+                        false => size,
+                        true => match random.below(6) {
+                            0 | 1 => 0,
+                            2 | 3 => random.below(size + 1),
+                            4 => size + random.below(4) * step,
+                            _ => random.below(size / step + 1) * step,
+                        },
+                    };
+                    bytes as i64
                 };
                 let conflict = Conflict {
                     a_below_b: separation(all[a].size),

@@ -445,6 +445,26 @@ pub(super) fn slice(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     })
 }
 
+/// Start and end of all bytes that a slice takes from its input, in order; what joins is one range.
+pub(super) fn slice_ranges(k: &mut Kernel<'_, '_, '_>) -> Option<Vec<(u64, u64)>> {
+    let axes = sliced(k)?;
+    let input = k.input(0)?;
+    let (from, bytes) = (extended::<5>(&shape(input)?)?, element_bytes(input)?);
+    let row = axes[4].count * bytes;
+    let mut taken = 0;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    slice_rows(k, &axes, &from, |_, at| {
+        let start = u64::try_from(at).ok()? * bytes;
+        taken += row;
+        match ranges.last_mut() {
+            Some(last) if last.1 == start => last.1 += row,
+            _ => ranges.push((start, start + row)),
+        }
+        Some(())
+    })?;
+    (taken == k.output(0)?.bytes && same_types(k, 0).is_some()).then_some(ranges)
+}
+
 /// strided_slice.cc: with an innermost stride of 1 each row is a `memcpy`, else element by element.
 pub(super) fn strided_slice(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
     let axes = sliced_in_strides(k)?;

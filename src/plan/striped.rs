@@ -1,0 +1,228 @@
+//! Planning with row stripes: rewritings of the file are planned like any file, and the one with the smallest arena wins.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use arenaplan_schema::patch::{self, Edit};
+
+use super::base::Base;
+use super::{Options, Planned, patch_error, plan_base};
+use crate::error::Error;
+use crate::execute::{self, Feed, Setting};
+use crate::graph::Graph;
+use crate::model::Model;
+use crate::report::{Outcome, Report, Striped, StripedRegion};
+use crate::stripes::{self, Found};
+
+/// How many rewritings are planned: the best ones by their estimates.
+const MAX_PLANNED: usize = 4;
+
+/// How many inputs a rewriting is run with beside the file that came in.
+const PROOF_INVOKES: usize = 3;
+
+/// Whether layers may be computed in row stripes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stripes {
+    /// They may not.
+    #[default]
+    No,
+    /// With at most so much more work, in thousandths of the model's.
+    UpTo(u32),
+    /// With as much more work as is in proportion to what it saves.
+    Auto,
+}
+
+impl fmt::Display for Stripes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stripes::No => f.pad("no"),
+            Stripes::Auto => f.pad("auto"),
+            Stripes::UpTo(thousandths) if thousandths % 10 == 0 => {
+                write!(f, "{}%", thousandths / 10)
+            }
+            Stripes::UpTo(thousandths) => {
+                write!(f, "{}.{}%", thousandths / 10, thousandths % 10)
+            }
+        }
+    }
+}
+
+/// A text that does not say how much more work stripes may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoStripes(String);
+
+impl fmt::Display for NoStripes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no amount of work: give a percentage of the model's from 0.1% to 1000% with one decimal at most, as 10% or \
+             7.5%, or auto, or no",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoStripes {}
+
+impl FromStr for Stripes {
+    type Err = NoStripes;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let thousandths = |text: &str| {
+            let number = text.strip_suffix('%').unwrap_or(text);
+            let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+            let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+            if !is_number(whole) || !is_number(tenth) || tenth.len() > 1 {
+                return None;
+            }
+            let whole: u32 = whole.parse().ok()?;
+            let all = whole.checked_mul(10)? + tenth.parse::<u32>().ok()?;
+            (1..=10_000).contains(&all).then_some(all)
+        };
+        match text {
+            "no" => Ok(Stripes::No),
+            "auto" => Ok(Stripes::Auto),
+            _ => match thousandths(text) {
+                Some(all) => Ok(Stripes::UpTo(all)),
+                None => Err(NoStripes(text.to_owned())),
+            },
+        }
+    }
+}
+
+/// The best of `plain`, which has no stripes, and rewritings with them: the one with the smallest arena, and among those the
+/// one that adds the least work.
+pub(super) fn best(
+    graph: &Graph<'_>,
+    options: &Options,
+    mut plain: Planned,
+) -> Result<Planned, Error> {
+    if matches!(plain.report.outcome, Outcome::CompiledOffsets { .. }) {
+        return Ok(plain);
+    }
+    let found = match stripes::search(graph, options)? {
+        Ok(found) => found,
+        Err(nothing) => {
+            plain.report.no_stripes = Some(nothing.to_string());
+            return Ok(plain);
+        }
+    };
+    let original = graph.model.bytes();
+    let mut best: Option<(Planned, Vec<u8>)> = None;
+    for found in found.iter().take(MAX_PLANNED) {
+        let rewrite = vec![found.net.rewrite(graph)?];
+        let edit = Edit {
+            rewrite: rewrite.clone(),
+            ..Edit::default()
+        };
+        let bytes = patch::graft(original, &edit).map_err(patch_error)?;
+        let rewritten = Graph::read(Model::parse(&bytes)?)?;
+        let base = Base {
+            graph: &rewritten,
+            original,
+            rewrite,
+            before: Some(&plain.report),
+        };
+        let mut planned = plan_base(&base, options, None)?;
+        planned.report.stripes = Some(described(found, graph, &rewritten, &plain.report));
+        let is_better = |than: &Planned| arena(&planned.report) < arena(&than.report);
+        if best.as_ref().is_none_or(|(best, _)| is_better(best)) {
+            best = Some((planned, bytes));
+        }
+    }
+    let Some((best, rewritten)) = best.filter(|(best, _)| is_accepted(&best.report, &plain.report))
+    else {
+        plain.report.no_stripes = Some(
+            "no way to cut the layers at the peak into stripes makes the arena smaller".into(),
+        );
+        return Ok(plain);
+    };
+    match prove(&rewritten, original) {
+        Ok(()) => Ok(best),
+        Err(ProofError::NotRun(reason)) => {
+            plain.report.no_stripes = Some(format!(
+                "stripes are written only where the result was run beside the original, and the model {reason}"
+            ));
+            Ok(plain)
+        }
+        Err(ProofError::Differs(reason)) => Err(Error::Internal { reason }),
+    }
+}
+
+/// What is to be small: what to reserve on a device with 32-bit pointers, then the head.
+fn arena(report: &Report) -> (u64, u64) {
+    (report.arena_32.arena_bytes, report.head_bytes)
+}
+
+/// Whether a rewriting is better than the model without stripes, and on no library of the target worse than what the device
+/// does with the file that came in.
+fn is_accepted(striped: &Report, plain: &Report) -> bool {
+    let no_library_is_worse =
+        (striped.libraries.iter()).all(|library| library.head_bytes <= library.greedy_head_bytes);
+    arena(striped) < arena(plain) && no_library_is_worse
+}
+
+/// What is told of a rewriting.
+fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Report) -> Striped {
+    let operators = |graph: &Graph<'_>| graph.operators().count();
+    let kinds = |graph: &Graph<'_>| {
+        let all = graph.operators();
+        all.map(|op| op.name()).collect::<BTreeSet<_>>()
+    };
+    let added_kinds = kinds(rewritten)
+        .difference(&kinds(graph))
+        .cloned()
+        .collect();
+    let label = |at: u32| graph.subgraphs[0].operators[at as usize].label();
+    let regions = found.regions.iter().map(|region| StripedRegion {
+        operators: [label(region.operators.0), label(region.operators.1)],
+        layers: region.layers,
+        cuts: region.cuts.clone(),
+    });
+    Striped {
+        regions: regions.collect(),
+        macs: found.macs,
+        extra_macs: found.extra_macs,
+        instructions: found.instructions,
+        extra_instructions: found.extra_instructions,
+        added_operators: operators(rewritten) - operators(graph),
+        added_file_bytes: rewritten.model.bytes().len() - graph.model.bytes().len(),
+        added_kinds,
+        head_bytes_before: plain.head_bytes,
+        arena_32_bytes_before: plain.arena_32.arena_bytes,
+    }
+}
+
+/// Why a rewriting may not be written.
+enum ProofError {
+    /// The runtime cannot run the model, as it says.
+    NotRun(String),
+    /// Rewriting and original computed different outputs.
+    Differs(String),
+}
+
+/// Runs both files on several inputs.
+fn prove(striped: &[u8], original: &[u8]) -> Result<(), ProofError> {
+    let unplanned =
+        execute::without_plan(original).map_err(|e| ProofError::Differs(e.to_string()))?;
+    let setting = Setting {
+        feed: Feed::Noise(1),
+        invokes: PROOF_INVOKES,
+        ..Setting::default()
+    };
+    match execute::compare(striped, &unplanned, &setting) {
+        Ok(comparison) => match comparison.difference {
+            None => Ok(()),
+            Some(difference) => Err(ProofError::Differs(format!(
+                "with stripes, element {} of output {} is {} instead of {}",
+                difference.element, difference.output, difference.planned, difference.unplanned
+            ))),
+        },
+        Err(error) => match execute::run(&unplanned, &setting, |_, _| {}) {
+            // The original runs, so that the rewriting must run as well.
+            Ok(_) => Err(ProofError::Differs(format!("the striped model {error}"))),
+            Err(error) => Err(ProofError::NotRun(error.to_string())),
+        },
+    }
+}

@@ -1,0 +1,554 @@
+//! Bytes alive at each operator of a net, as the planner will reach them.
+//!
+//! Tensors that are views of each other are one buffer, and each range of its bytes is alive from the first operator that
+//! writes it to the last one that reads it:
+//!
+//! ```text
+//! source   [ rows read by stripe 1 | by 1 and 2 | by stripe 2 ]     dies from left to right
+//! result   [ part 1                | part 2                   ]     is born from left to right
+//! ```
+//!
+//! It is an estimate from below: buffers are counted, not placed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::net::{Kind, Net, NetOperator, NetTensor};
+use crate::contract::{self, Overlap};
+use crate::graph::{Graph, Operator, TensorId};
+use crate::target::{Library, Target};
+use crate::tflm::ALIGNMENT;
+use crate::tflm::scratch::scratch_requests;
+
+/// How a net will be planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Without any plan: tensors are whole, and the device places them.
+    Greedy,
+    /// Copies onto themselves, as every library keeps them, and ranges of bytes with lifetimes of their own.
+    Views,
+    /// Also outputs that run into inputs, as far as the target's kernels allow.
+    Overlap,
+}
+
+/// What the kernels of a target promise and ask for, of the file's operators and of copies with other rows.
+pub(crate) struct Kernels<'a> {
+    mode: Mode,
+    target: Target,
+    library: Library,
+    /// Its shapes are changed to those of a copy, and back.
+    graph: RefCell<Graph<'a>>,
+    operators: Vec<Operator<'a>>,
+    first_tensor: u32,
+    /// By operator of the file, input and output, and rows of inputs and output.
+    promises: RefCell<BTreeMap<(u32, [u32; 2], i64, i64), Overlap>>,
+    /// By operator of the file, and rows of inputs and output.
+    scratch: RefCell<BTreeMap<(u32, i64, i64), u64>>,
+    /// For each operator of the file, which input and output are views of each other: input, output, where the input is.
+    views: Vec<Vec<(u32, u32, i64)>>,
+    /// Tensors that keep their values to the end.
+    kept: Vec<u32>,
+}
+
+impl<'a> Kernels<'a> {
+    /// Those of `target`, for `graph`. Tensors in `kept` keep their values to the end.
+    pub(crate) fn new(graph: &Graph<'a>, target: Target, mode: Mode, kept: &[TensorId]) -> Self {
+        let subgraph = &graph.subgraphs[0];
+        let first_tensor = subgraph.first_tensor.0;
+        let views = subgraph.operators.iter().map(|op| {
+            let mut views = Vec::new();
+            for &input in op.inputs.iter().flatten() {
+                for &output in &op.outputs {
+                    let places = [input, output].map(|t| graph.tensor(t).is_planned());
+                    if mode == Mode::Greedy || places != [true, true] {
+                        continue;
+                    }
+                    if let Some(at) = contract::between(target, graph, op, input, output).view_at {
+                        views.push((input.0 - first_tensor, output.0 - first_tensor, at));
+                    }
+                }
+            }
+            views
+        });
+        let views = views.collect();
+        Self {
+            mode,
+            target,
+            library: target.libraries()[0],
+            operators: subgraph.operators.clone(),
+            first_tensor,
+            promises: RefCell::default(),
+            scratch: RefCell::default(),
+            views,
+            kept: kept.iter().map(|t| t.0 - first_tensor).collect(),
+            graph: RefCell::new(graph.clone()),
+        }
+    }
+
+    /// Does something with the graph while an operator has these rows; `None` leaves the file's.
+    fn with_rows<R>(
+        &self,
+        layer: u32,
+        rows: Option<(i64, i64)>,
+        work: impl FnOnce(&Graph<'a>, &Operator<'a>) -> R,
+    ) -> R {
+        let op = &self.operators[layer as usize];
+        let mut changed: Vec<(TensorId, Vec<i32>, u64)> = Vec::new();
+        let mut graph = self.graph.borrow_mut();
+        if let Some((rows_in, rows_out)) = rows {
+            let inputs = op.inputs.iter().flatten().map(|&t| (t, rows_in));
+            for (t, rows) in inputs.chain(op.outputs.iter().map(|&t| (t, rows_out))) {
+                let tensor = &mut graph.tensors[t.index()];
+                if !tensor.is_planned() || changed.iter().any(|c| c.0 == t) {
+                    continue;
+                }
+                changed.push((t, tensor.shape.clone(), tensor.bytes));
+                if let [_, height, ..] = &mut tensor.shape[..] {
+                    let whole = u64::try_from(*height).unwrap_or(1).max(1);
+                    let rows = rows.clamp(1, i64::from(*height));
+                    tensor.bytes = tensor.bytes / whole * rows as u64;
+                    *height = rows as i32;
+                }
+            }
+        }
+        let result = work(&graph, op);
+        for (t, shape, bytes) in changed {
+            let tensor = &mut graph.tensors[t.index()];
+            (tensor.shape, tensor.bytes) = (shape, bytes);
+        }
+        result
+    }
+
+    /// What is promised of an input and the output of the file's operator, or of a copy with other rows.
+    fn promise(&self, layer: u32, input: u32, output: u32, rows: Option<(i64, i64)>) -> Overlap {
+        let (rows_in, rows_out) = rows.unwrap_or_default();
+        let key = (layer, [input, output], rows_in, rows_out);
+        if let Some(known) = self.promises.borrow().get(&key) {
+            return *known;
+        }
+        let id = |t: u32| TensorId(self.first_tensor + t);
+        // Our own kernels are asked by the file, which has no copies: their distances are near those of the reference.
+        let target = match (self.target, rows) {
+            (Target::Arenaplan, Some(_)) => Target::TflmReference,
+            (target, _) => target,
+        };
+        let found = self.with_rows(layer, rows, |graph, op| {
+            contract::between(target, graph, op, id(input), id(output))
+        });
+        self.promises.borrow_mut().insert(key, found);
+        found
+    }
+
+    /// Scratch memory of the file's operator, or of a copy with other rows, in bytes.
+    fn scratch(&self, layer: u32, rows: Option<(i64, i64)>) -> u64 {
+        let (rows_in, rows_out) = rows.unwrap_or_default();
+        let key = (layer, rows_in, rows_out);
+        if let Some(known) = self.scratch.borrow().get(&key) {
+            return *known;
+        }
+        let rows = rows.filter(|_| self.library != Library::Arenaplan);
+        let found = self.with_rows(layer, rows, |graph, op| {
+            let requests = scratch_requests(self.library, graph, op).into_iter();
+            requests
+                .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
+                .sum()
+        });
+        self.scratch.borrow_mut().insert(key, found);
+        found
+    }
+}
+
+/// Operators in a row, and what is alive around them.
+#[derive(Clone, Copy)]
+pub(crate) struct Program<'n> {
+    /// The net whose tensors they have.
+    pub(crate) net: &'n Net,
+    /// Tensors numbered behind the net's.
+    pub(crate) added: &'n [NetTensor],
+    pub(crate) operators: &'n [NetOperator],
+    /// Alive from the start.
+    pub(crate) before: &'n [u32],
+    /// Alive to the end.
+    pub(crate) after: &'n [u32],
+}
+
+impl<'n> Program<'n> {
+    /// All of a net.
+    pub(crate) fn of(net: &'n Net) -> Self {
+        Self {
+            net,
+            added: &[],
+            operators: &net.operators,
+            before: &net.inputs,
+            after: &net.outputs,
+        }
+    }
+
+    fn tensor(&self, index: u32) -> &'n NetTensor {
+        let index = index as usize;
+        match index.checked_sub(self.net.tensors.len()) {
+            Some(added) => &self.added[added],
+            None => &self.net.tensors[index],
+        }
+    }
+}
+
+/// A range of bytes that is alive from one clock to another, both included. The clock is 0 at the start and counts operators
+/// from 1, as TFLM's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Alive {
+    /// The buffer: its first tensor, as the others are views of that.
+    pub(crate) buffer: u32,
+    /// The bytes of the buffer.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+/// A tensor's place: its buffer, and bytes from the start of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) buffer: u32,
+    pub(crate) at: i64,
+}
+
+/// When which bytes are alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimate {
+    /// Bytes at each clock, less what outputs share with inputs.
+    pub(crate) curve: Vec<u64>,
+    /// What is alive.
+    pub(crate) alive: Vec<Alive>,
+    /// Where the tensors of the program are, by their numbers; `None` for those that have no place.
+    pub(crate) places: Vec<Option<Place>>,
+}
+
+impl Estimate {
+    /// The most bytes, and the first clock with so many.
+    pub(crate) fn peak(&self) -> (u64, usize) {
+        let mut peak = (0, 0);
+        for (clock, &bytes) in self.curve.iter().enumerate() {
+            if bytes > peak.0 {
+                peak = (bytes, clock);
+            }
+        }
+        peak
+    }
+}
+
+/// A use of bytes of a buffer.
+#[derive(Clone, Copy)]
+struct Use {
+    buffer: u32,
+    from: i64,
+    to: i64,
+    clock: u32,
+    is_write: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// When which bytes of a program are alive.
+pub(crate) fn estimate(program: &Program<'_>, kernels: &Kernels<'_>) -> Estimate {
+    let mut work = Work {
+        program,
+        kernels,
+        places: vec![None; program.net.tensors.len() + program.added.len()],
+        uses: Vec::new(),
+    };
+    work.place();
+    if kernels.mode != Mode::Greedy {
+        work.merge();
+    }
+    work.collect();
+    let alive = work.alive();
+    let mut steps = vec![0i64; program.operators.len() + 2];
+    for piece in &alive {
+        steps[piece.first as usize] += piece.to - piece.from;
+        steps[piece.last as usize + 1] -= piece.to - piece.from;
+    }
+    let mut now = 0;
+    let mut curve: Vec<u64> = Vec::with_capacity(steps.len());
+    for step in &steps[..=program.operators.len()] {
+        now += step;
+        curve.push(now as u64);
+    }
+    work.adjust(&alive, &mut curve);
+    Estimate {
+        curve,
+        alive,
+        places: work.places,
+    }
+}
+
+struct Work<'w, 'n, 'a> {
+    program: &'w Program<'n>,
+    kernels: &'w Kernels<'a>,
+    places: Vec<Option<Place>>,
+    uses: Vec<Use>,
+}
+
+impl Work<'_, '_, '_> {
+    fn bytes(&self, tensor: u32) -> i64 {
+        self.program.tensor(tensor).bytes() as i64
+    }
+
+    /// Each tensor in a buffer of its own.
+    fn place(&mut self) {
+        let program = self.program;
+        let of_operators = program.operators.iter();
+        let all = of_operators.flat_map(|o| o.inputs.iter().flatten().chain(&o.outputs));
+        for &t in all.chain(program.before).chain(program.after) {
+            if program.tensor(t).is_placed {
+                self.places[t as usize] = Some(Place { buffer: t, at: 0 });
+            }
+        }
+    }
+
+    /// The buffer that a tensor ended up in.
+    fn find(&self, tensor: u32) -> Option<Place> {
+        let mut place = Place {
+            buffer: tensor,
+            at: 0,
+        };
+        loop {
+            let up = self.places.get(place.buffer as usize).copied().flatten()?;
+            place.at += up.at;
+            if up.buffer == place.buffer {
+                return Some(place);
+            }
+            place.buffer = up.buffer;
+        }
+    }
+
+    /// Views: parts of a CONCATENATION come first, since they are born in their places only there.
+    fn merge(&mut self) {
+        let program = self.program;
+        for op in program.operators {
+            match op.kind {
+                Kind::Concatenation => {
+                    let mut at = 0;
+                    for &part in op.inputs.iter().flatten() {
+                        self.join(part, op.outputs[0], at);
+                        at += self.bytes(part);
+                    }
+                }
+                Kind::Layer {
+                    index,
+                    is_copy: false,
+                } => {
+                    for &(input, output, at) in &self.kernels.views[index as usize] {
+                        match at >= 0 && self.bytes(input) < self.bytes(output) {
+                            true => self.join(input, output, at),
+                            false => self.join(output, input, -at),
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        for op in program.operators {
+            if let Kind::Slice { from } = op.kind
+                && let [Some(source)] = op.inputs[..]
+            {
+                let at = from * program.tensor(source).row_bytes as i64;
+                self.join(op.outputs[0], source, at);
+            }
+        }
+    }
+
+    /// Puts `part`, with all that is in its buffer, at `at` bytes of `whole`.
+    fn join(&mut self, part: u32, whole: u32, at: i64) {
+        let (Some(small), Some(large)) = (self.find(part), self.find(whole)) else {
+            return;
+        };
+        // Another tensor's bytes around the part would lie over its neighbours.
+        let is_alone = small.at == 0 && self.bytes(small.buffer) == self.bytes(part);
+        let is_input = self.program.before.contains(&small.buffer);
+        let is_other = small.buffer != large.buffer;
+        let at = at + large.at;
+        if is_alone && is_other && !is_input && at >= 0 && at % ALIGNMENT as i64 == 0 {
+            self.places[small.buffer as usize] = Some(Place {
+                buffer: large.buffer,
+                at,
+            });
+        }
+    }
+
+    /// Lists all writes and reads.
+    fn collect(&mut self) {
+        let program = self.program;
+        for t in 0..self.places.len() as u32 {
+            if self.places[t as usize].is_some() {
+                self.places[t as usize] = self.find(t);
+            }
+        }
+        let end = program.operators.len() as u32;
+        let mut uses = Vec::with_capacity(4 * program.operators.len() + 4);
+        let mut push = |t: u32, (from, to): (i64, i64), clock: u32, is_write: bool| {
+            if let Some(place) = self.places[t as usize] {
+                uses.push(Use {
+                    buffer: place.buffer,
+                    from: place.at + from,
+                    to: place.at + to,
+                    clock,
+                    is_write,
+                });
+            }
+        };
+        let whole = |t: u32| (0, self.bytes(t));
+        for &t in program.before {
+            push(t, whole(t), 0, true);
+        }
+        let mut clock = 0;
+        for op in program.operators {
+            clock += 1;
+            for &t in &op.outputs {
+                push(t, whole(t), clock, true);
+            }
+            for &t in op.inputs.iter().flatten() {
+                let range = match op.kind {
+                    Kind::Slice { from } if self.kernels.mode != Mode::Greedy => {
+                        let row = program.tensor(t).row_bytes as i64;
+                        (from * row, from * row + self.bytes(op.outputs[0]))
+                    }
+                    _ => whole(t),
+                };
+                push(t, range, clock, false);
+            }
+        }
+        for &t in program.after.iter().chain(&self.kernels.kept) {
+            if (t as usize) < self.places.len() {
+                push(t, whole(t), end, false);
+            }
+        }
+        // By buffer; within, the order does not matter.
+        uses.sort_by_key(|u| u.buffer);
+        self.uses = uses;
+    }
+
+    fn alive(&self) -> Vec<Alive> {
+        let mut alive = Vec::with_capacity(self.uses.len());
+        let mut cuts: Vec<i64> = Vec::new();
+        for uses in self.uses.chunk_by(|a, b| a.buffer == b.buffer) {
+            cuts.clear();
+            cuts.extend(uses.iter().flat_map(|u| [u.from, u.to]));
+            cuts.sort_unstable();
+            cuts.dedup();
+            for range in cuts.windows(2) {
+                let (mut first, mut last) = (NONE, 0);
+                for u in uses
+                    .iter()
+                    .filter(|u| u.from <= range[0] && range[1] <= u.to)
+                {
+                    if u.is_write {
+                        first = first.min(u.clock);
+                    }
+                    last = last.max(u.clock);
+                }
+                // Read and never written: it is no one's.
+                if first == NONE {
+                    first = last;
+                }
+                alive.push(Alive {
+                    buffer: uses[0].buffer,
+                    from: range[0],
+                    to: range[1],
+                    first,
+                    last,
+                });
+            }
+            if let (Some(piece), Some(&end)) = (alive.last_mut(), cuts.last())
+                && piece.to == end
+                && piece.buffer == uses[0].buffer
+            {
+                piece.to = (end as u64).next_multiple_of(ALIGNMENT) as i64;
+            }
+        }
+        alive
+    }
+
+    /// Adds scratch memory, and takes off what outputs share with inputs that die.
+    fn adjust(&self, alive: &[Alive], curve: &mut [u64]) {
+        let program = self.program;
+        for ((op, bytes), clock) in program.operators.iter().zip(&mut curve[1..]).zip(1..) {
+            let (Kind::Layer { index, .. } | Kind::Pad { index, .. }) = op.kind else {
+                continue;
+            };
+            let rows_of = |t: Option<u32>| t.map_or(0, |t| program.tensor(t).rows);
+            let rows = match op.kind {
+                Kind::Layer { is_copy: false, .. } => None,
+                _ => {
+                    let placed = |t: &&u32| program.tensor(**t).is_placed;
+                    let input = op.inputs.iter().flatten().find(placed).copied();
+                    Some((rows_of(input), rows_of(op.outputs.first().copied())))
+                }
+            };
+            *bytes += self.kernels.scratch(index, rows);
+            // The rows that a PAD's copy adds are in a constant of its own.
+            if self.kernels.mode == Mode::Overlap && !matches!(op.kind, Kind::Pad { .. }) {
+                for &output in &op.outputs {
+                    let shared = self.shared(op, index, rows, output, (alive, clock));
+                    *bytes -= shared.min(*bytes);
+                }
+            }
+        }
+    }
+
+    /// Bytes that an output shares with inputs.
+    fn shared(
+        &self,
+        op: &NetOperator,
+        layer: u32,
+        rows: Option<(i64, i64)>,
+        output: u32,
+        (alive, clock): (&[Alive], u32),
+    ) -> u64 {
+        let program = self.program;
+        let Some(to) = self.places[output as usize] else {
+            return 0;
+        };
+        let rounded = |bytes: i64| (bytes as u64).next_multiple_of(ALIGNMENT) as i64;
+        let size = rounded(self.bytes(output));
+        let mut shared = 0;
+        for (k, &input) in op.inputs.iter().enumerate() {
+            let Some(input) = input.filter(|_| !op.inputs[..k].contains(&input)) else {
+                continue;
+            };
+            let Some(from) = self.places[input as usize] else {
+                continue;
+            };
+            if from.buffer == to.buffer {
+                continue;
+            }
+            // Bytes at either end that nobody reads later.
+            let bytes = self.bytes(input);
+            let start = alive.partition_point(|a| (a.buffer, a.to) <= (from.buffer, from.at));
+            let pieces = alive[start..].iter();
+            let pieces = pieces.take_while(|a| a.buffer == from.buffer && a.from < from.at + bytes);
+            let (mut low, mut high, mut is_low) = (0, 0, true);
+            for piece in pieces {
+                let count = piece.to.min(from.at + rounded(bytes)) - piece.from.max(from.at);
+                match piece.last == clock && piece.first < clock {
+                    true => {
+                        high += count;
+                        low += if is_low { count } else { 0 };
+                    }
+                    false => (high, is_low) = (0, false),
+                }
+            }
+            if low == 0 && high == 0 {
+                continue;
+            }
+            let file = |t: u32| program.tensor(t).of;
+            let promise = self.kernels.promise(layer, file(input), file(output), rows);
+            let below = (size - rounded(promise.input_above_output as i64)).min(low);
+            let above = (bytes - rounded(promise.output_above_input as i64))
+                .min(high)
+                .min(size);
+            shared += below.max(above).max(0);
+        }
+        shared.min(size) as u64
+    }
+}
