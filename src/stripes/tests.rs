@@ -21,12 +21,12 @@ fn figures() {
             continue;
         };
         let net = Net::read(&graph, &[]);
-        let costs = Costs::read(&graph, &net);
         for (mode, target) in [
             (Mode::Greedy, Target::Tflm),
             (Mode::Views, Target::Tflm),
             (Mode::Overlap, Target::TflmReference),
         ] {
+            let costs = Costs::read(&graph, &net, target, mode != Mode::Greedy);
             let kernels = Kernels::new(&graph, target, mode, &[]);
             let before = estimate(&Program::of(&net), &kernels).peak();
             let goal = Goal {
