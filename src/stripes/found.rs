@@ -87,7 +87,7 @@ pub(crate) fn search(
         Stripes::Auto => Budget::Auto,
     };
     let net = Net::read(graph, &pinned);
-    let costs = Costs::read(graph, &net);
+    let costs = Costs::read(graph, &net, options.kernels());
     let kernels = Kernels::new(graph, options.kernels(), mode, &kept);
     let goal = Goal {
         kernels: &kernels,
@@ -104,9 +104,9 @@ pub(crate) fn search(
         peak: found.peak,
         head: found.head,
         extra_tail: found.tail,
-        macs: costs.whole_macs,
+        macs: costs.whole.macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
-        instructions: costs.whole,
+        instructions: u64::try_from(costs.whole.time).unwrap_or(0),
         extra_instructions: found.extra_time,
     };
     Ok(Ok(found.into_iter().map(of_file).collect()))

@@ -212,7 +212,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             net,
             costs,
             goal,
-            budget: (u128::from(costs.whole) * u128::from(limit) / 1000) as i64,
+            budget: (i128::from(costs.whole.time) * i128::from(limit) / 1000) as i64,
             base,
             candidates: Vec::new(),
             by_start: vec![Vec::new(); net.operators.len()],
@@ -263,10 +263,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             Mode::Greedy => source.1.max(2 * result.1),
             _ => source.1.max(result.1),
         };
-        let mut own = Spent::default();
-        for op in &self.net.operators[first..=last] {
-            own.add(self.costs.of(op, |t| self.net.tensor(t)));
-        }
+        let operators = &self.net.operators[first..=last];
+        let own = self.costs.of(operators, |t| self.net.tensor(t));
         Candidate {
             floor: floor + around,
             region,
@@ -291,11 +289,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                 None => self.net.tensor(t),
             }
         };
-        let mut all = Spent::default();
-        for op in &stripes.operators {
-            all.add(self.costs.of(op, here));
-        }
-        let time = all.time as i64 - candidate.own.time as i64;
+        let all = self.costs.of(&stripes.operators, here);
+        let time = all.time - candidate.own.time;
         let mut way = Way {
             cuts,
             trim,
@@ -476,8 +471,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             Budget::UpTo(_) => TIE,
             Budget::Auto => WEIGHT,
         };
-        let bytes = (peak + self.costs.whole_tail).saturating_add_signed(tail);
-        let whole = u128::from(self.costs.whole);
+        let bytes = (peak + self.costs.whole.tail).saturating_add_signed(tail);
+        let whole = self.costs.whole.time.max(1) as u128;
         let factor = 1000 * whole + u128::from(weight) * time.max(0) as u128;
         u128::from(bytes) * 1000 * factor / whole
     }
@@ -675,8 +670,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         let mut without = Search::new(self.net, self.costs, self.goal, 100_000);
         match cheapest(&mut without) {
             Some(solution) => Nothing::Budget {
-                least: (solution.time.max(0) as u128 * 1000).div_ceil(self.costs.whole.into())
-                    as u32,
+                least: (solution.time.max(0) as u128 * 1000)
+                    .div_ceil(self.costs.whole.time.max(1) as u128) as u32,
                 peak: solution.peak,
             },
             None => Nothing::Regions { operator },

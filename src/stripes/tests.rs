@@ -21,12 +21,12 @@ fn figures() {
             continue;
         };
         let net = Net::read(&graph, &[]);
-        let costs = Costs::read(&graph, &net);
         for (mode, target) in [
             (Mode::Greedy, Target::Tflm),
             (Mode::Views, Target::Tflm),
             (Mode::Overlap, Target::TflmReference),
         ] {
+            let costs = Costs::read(&graph, &net, target);
             let kernels = Kernels::new(&graph, target, mode, &[]);
             let before = estimate(&Program::of(&net), &kernels).peak();
             let goal = Goal {
@@ -44,7 +44,7 @@ fn figures() {
                     for f in found.iter().take(3) {
                         text += &format!(
                             "{} tail {:+} cost {:+} macs {:+}; ",
-                            f.peak, f.tail, f.extra_time * 1000 / costs.whole as i64, f.extra_macs
+                            f.peak, f.tail, f.extra_time * 1000 / costs.whole.time, f.extra_macs
                         );
                     }
                     text += &format!("{:?}", found[0].regions);
