@@ -120,6 +120,7 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
         tenths => format!("{}.{tenths}%", thousandths / 10),
     };
     match *nothing {
+        N::Empty => "the model has nothing in the arena's head".into(),
         N::Inputs { bytes } => format!(
             "the model's inputs, which are whole when it starts, take the {bytes} bytes of the peak"
         ),

@@ -60,6 +60,8 @@ pub(crate) struct Found {
 /// Why nothing is worth cutting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nothing {
+    /// Nothing is in the arena's head.
+    Empty,
     /// The model's inputs are whole at the start, and need as much as the peak.
     Inputs {
         /// Their bytes.
@@ -535,7 +537,17 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             }
         }
         answers.sort_by_key(|a| a.0);
-        answers.dedup_by(|a, b| a.1.regions == b.1.regions);
+        // Whoever plans them has time for a few: no more than two with the same regions.
+        let mut counts: BTreeMap<Vec<(u32, u32)>, usize> = BTreeMap::new();
+        let mut seen: Vec<Vec<Cut>> = Vec::new();
+        answers.retain(|(_, found)| {
+            let regions = found.regions.iter().map(|c| c.operators).collect();
+            let count = counts.entry(regions).or_default();
+            *count += 1;
+            let is_new = *count <= 2 && !seen.contains(&found.regions);
+            seen.push(found.regions.clone());
+            is_new
+        });
         answers.into_iter().map(|a| a.1).collect()
     }
 
@@ -642,6 +654,9 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             let bytes = tensors.iter().map(|&t| self.net.tensor(t).bytes());
             bytes.sum()
         };
+        if peak == 0 {
+            return Nothing::Empty;
+        }
         if self.base.curve[0] >= peak {
             return Nothing::Inputs {
                 bytes: bytes_of(&self.net.inputs),
@@ -690,4 +705,19 @@ fn insert(labels: &mut Vec<Label>, new: Label) {
         labels.sort_by_key(|l| (l.tail, l.time));
         labels.remove(LABELS / 2);
     }
+}
+
+/// All choices that are looked at before cuts are moved: their peaks and nets.
+#[cfg(test)]
+pub(crate) fn peaks(net: &Net, costs: &Costs, goal: &Goal<'_, '_>) -> Vec<(u64, Net)> {
+    let Budget::UpTo(limit) = goal.budget else {
+        return Vec::new();
+    };
+    let mut search = Search::new(net, costs, goal, limit);
+    let solutions = search.sweep();
+    let nets = solutions.iter().filter_map(|s| {
+        let found = search.build(s)?;
+        Some((s.peak, found.net))
+    });
+    nets.collect()
 }
