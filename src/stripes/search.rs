@@ -114,13 +114,13 @@ const LABELS: usize = 8;
 /// Answers.
 const ANSWERS: usize = 6;
 /// Choices of which the cuts are moved.
-const REFINED: usize = 12;
+const REFINED: usize = 20;
 /// Choices that are placed.
 const PLACED: usize = 40;
 /// Choices of the same regions among them, before cuts are moved.
 const ALIKE: usize = 4;
 /// The solver's nodes for each.
-const NODES: u64 = 4_000;
+const NODES: u64 = 20_000;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
 const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
