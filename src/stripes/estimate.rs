@@ -125,13 +125,7 @@ impl<'a> Kernels<'a> {
     }
 
     /// What is promised of an input and the output of the file's operator, or of a copy with other rows.
-    fn promise(
-        &self,
-        layer: u32,
-        input: u32,
-        output: u32,
-        rows: Option<(i64, i64)>,
-    ) -> Overlap {
+    fn promise(&self, layer: u32, input: u32, output: u32, rows: Option<(i64, i64)>) -> Overlap {
         let (rows_in, rows_out) = rows.unwrap_or_default();
         let key = (layer, [input, output], rows_in, rows_out);
         if let Some(known) = self.promises.borrow().get(&key) {
@@ -160,7 +154,9 @@ impl<'a> Kernels<'a> {
         let rows = rows.filter(|_| self.library != Library::Arenaplan);
         let found = self.with_rows(layer, rows, |graph, op| {
             let requests = scratch_requests(self.library, graph, op).into_iter();
-            requests.map(|bytes| bytes.next_multiple_of(ALIGNMENT)).sum()
+            requests
+                .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
+                .sum()
         });
         self.scratch.borrow_mut().insert(key, found);
         found
@@ -348,8 +344,7 @@ pub(crate) fn meetings(
     let rounded = |bytes: u64| bytes.next_multiple_of(ALIGNMENT) as i64;
     let place = |t: u32| estimate.places.get(t as usize).copied().flatten();
     for (op, clock) in program.operators.iter().zip(1..) {
-        // The rows that a PAD's copy adds are in a constant of its own.
-        let Kind::Layer { index, .. } = op.kind else {
+        let Some(index) = op.layer() else {
             continue;
         };
         for &to in &op.outputs {
@@ -375,8 +370,15 @@ pub(crate) fn meetings(
                     continue;
                 }
                 let file = |t: u32| program.tensor(t).of;
-                let rows = program.rows(op);
-                let promise = kernels.promise(index, file(from), file(to), rows);
+                let promise = match op.kind {
+                    Kind::Pad { top, .. } => {
+                        let whole = kernels.promise(index, file(from), file(to), None);
+                        let most = program.net.tensor(file(to)).bytes();
+                        let is_promised = whole.input_above_output < most;
+                        padded(is_promised, top, program.tensor(from), program.tensor(to))
+                    }
+                    _ => kernels.promise(index, file(from), file(to), program.rows(op)),
+                };
                 let meeting = Meeting {
                     input_above_output: rounded(promise.input_above_output)
                         .min(meeting.output_bytes),
@@ -393,6 +395,23 @@ pub(crate) fn meetings(
         }
     }
     found
+}
+
+/// The promise of a PAD's copy, whose rows are in a constant of its own: row by row, each where it comes to lie, if the
+/// kernel promises that of the file's operator.
+fn padded(is_promised: bool, top: i64, input: &NetTensor, output: &NetTensor) -> Overlap {
+    let (from, to) = (input.row_bytes as i64, output.row_bytes as i64);
+    // All columns that are added may be on the left.
+    let below = |row: i64| (top + row) * to + (to - from) - row * from;
+    let most = below(0).max(below(input.rows - 1)).max(0) as u64;
+    let nothing = Overlap::none(input.bytes(), output.bytes());
+    match is_promised {
+        true => Overlap {
+            input_above_output: most.min(output.bytes()),
+            ..nothing
+        },
+        false => nothing,
+    }
 }
 
 impl Meeting {
@@ -582,7 +601,10 @@ impl Work<'_, '_, '_> {
             cuts.dedup();
             for range in cuts.windows(2) {
                 let (mut first, mut last) = (NONE, 0);
-                for u in uses.iter().filter(|u| u.from <= range[0] && range[1] <= u.to) {
+                for u in uses
+                    .iter()
+                    .filter(|u| u.from <= range[0] && range[1] <= u.to)
+                {
                     if u.is_write {
                         first = first.min(u.clock);
                     }

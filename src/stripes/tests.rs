@@ -79,16 +79,7 @@ fn estimates_of_stripes() {
         let kinds: Vec<_> = net.operators.iter().map(|o| o.layer()).collect();
         assert_eq!(
             kinds[..8],
-            [
-                None,
-                Some(0),
-                Some(1),
-                None,
-                Some(0),
-                None,
-                Some(1),
-                None
-            ]
+            [None, Some(0), Some(1), None, Some(0), None, Some(1), None]
         );
         let whole = curve(graph, &net, Mode::Greedy);
         let views = curve(graph, &net, Mode::Views);
