@@ -87,7 +87,7 @@ pub(crate) fn search(
         Stripes::Auto => Budget::Auto,
     };
     let net = Net::read(graph, &pinned);
-    let costs = Costs::read(graph, &net, options.target, mode != Mode::Greedy);
+    let costs = Costs::read(graph, &net, options.kernels());
     let kernels = Kernels::new(graph, options.kernels(), mode, &kept);
     let goal = Goal {
         kernels: &kernels,
@@ -104,9 +104,9 @@ pub(crate) fn search(
         peak: found.peak,
         head: found.head,
         extra_tail: found.tail,
-        macs: costs.whole_macs,
+        macs: costs.whole.macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
-        instructions: costs.whole,
+        instructions: u64::try_from(costs.whole.time).unwrap_or(0),
         extra_instructions: found.extra_time,
     };
     Ok(Ok(found.into_iter().map(of_file).collect()))
@@ -120,6 +120,7 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
         tenths => format!("{}.{tenths}%", thousandths / 10),
     };
     match *nothing {
+        N::Empty => "the model has nothing in the arena's head".into(),
         N::Inputs { bytes } => format!(
             "the model's inputs, which are whole when it starts, take the {bytes} bytes of the peak"
         ),

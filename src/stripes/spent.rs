@@ -1,4 +1,6 @@
-//! What the operators of a net cost: instructions, MACs, and bytes that they keep in the arena's tail.
+//! What the operators of a net take: instructions, multiplications, and bytes of the tail.
+
+use std::collections::BTreeSet;
 
 use super::cost::{self, Cost, Machine};
 use super::net::{Kind, Net, NetOperator, NetTensor};
@@ -7,120 +9,92 @@ use crate::graph::{Graph, TensorId};
 use crate::target::Target;
 use crate::tflm::ALIGNMENT;
 
-/// What all operators of a net cost.
-#[derive(Clone, Debug)]
-pub(crate) struct Costs {
-    machine: Machine,
-    /// Whether SLICE and CONCATENATION lie on what they copy, where they can.
-    views: bool,
-    layers: Vec<Layer>,
-    /// Bytes of a pixel of the file's tensors.
-    pixels: Vec<u64>,
-    /// Bytes in the tail of a SLICE with its tensors, and of a CONCATENATION; its output is there anyway.
-    slice_tail: u64,
-    join_tail: u64,
-    /// Instructions of the file's operators.
-    pub(crate) whole: u64,
-    /// MACs of the file's operators.
-    pub(crate) whole_macs: u64,
-    /// Bytes that they keep in the tail.
-    pub(crate) whole_tail: u64,
-}
-
-/// What an operator of the file costs.
-#[derive(Clone, Copy, Debug)]
-struct Layer {
-    cost: Cost,
-    /// Bytes in the tail, the operator's and its output's entries included.
-    tail: u64,
-}
-
-/// Instructions, MACs and tail of operators.
+/// Time, multiplications and tail of operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    pub(crate) time: u64,
+    /// Instructions.
+    pub(crate) time: i64,
+    /// Multiplications of an input with a weight.
     pub(crate) macs: u64,
+    /// Bytes in the tail, for the operators, for what they write, and for the constants of SLICEs.
     pub(crate) tail: u64,
 }
 
-impl Spent {
-    pub(crate) fn add(&mut self, other: Spent) {
-        self.time = self.time.saturating_add(other.time);
-        self.macs = self.macs.saturating_add(other.macs);
-        self.tail = self.tail.saturating_add(other.tail);
-    }
+/// What all operators of a net take.
+#[derive(Clone, Debug)]
+pub(crate) struct Costs {
+    machine: Machine,
+    tail: Tail,
+    /// By operator of the file: its cost, and bytes in the tail.
+    layers: Vec<(Cost, u64)>,
+    /// Pixels in a row of each of the file's tensors.
+    widths: Vec<u64>,
+    /// What the file's operators take.
+    pub(crate) whole: Spent,
 }
 
 impl Costs {
-    /// Those of subgraph 0, for a target; with `views` where a plan lets SLICE and CONCATENATION lie on what they copy.
-    pub(crate) fn read(graph: &Graph<'_>, net: &Net, target: Target, views: bool) -> Self {
+    /// Those of subgraph 0 with the kernels of a target.
+    pub(crate) fn read(graph: &Graph<'_>, net: &Net, target: Target) -> Self {
         let subgraph = &graph.subgraphs[0];
-        let (machine, kept) = (Machine::of(target), Tail::of(target));
-        let tensors = (0..subgraph.tensor_count).map(|t| {
-            let tensor = graph.tensor(TensorId(subgraph.first_tensor.0 + t));
-            let pixels = tensor.dim(1).max(1).saturating_mul(tensor.dim(2).max(1));
-            (tensor.bytes / pixels.unsigned_abs()).max(1)
-        });
-        let layers = subgraph.operators.iter().map(|op| Layer {
-            cost: cost::of(machine, graph, op),
-            tail: kept.operator(graph, op) + kept.tensor() * op.outputs.len() as u64,
-        });
+        let (machine, tail) = (Machine::of(target), Tail::of(target));
+        let layers = subgraph.operators.iter();
+        let layers = layers.map(|op| (cost::of(machine, graph, op), tail.operator(graph, op)));
+        let tensors = (0..subgraph.tensor_count).map(|t| TensorId(subgraph.first_tensor.0 + t));
+        let width = |t: TensorId| u64::try_from(graph.tensor(t).dim(2)).unwrap_or(1);
         let mut costs = Self {
             machine,
-            views,
+            tail,
             layers: layers.collect(),
-            pixels: tensors.collect(),
-            // Its output and where it starts; how many rows it takes is mostly there already.
-            slice_tail: kept.slice() + 2 * kept.tensor(),
-            join_tail: kept.concatenation(),
-            whole: 0,
-            whole_macs: 0,
-            whole_tail: 0,
+            widths: tensors.map(width).collect(),
+            whole: Spent::default(),
         };
-        let mut all = Spent::default();
-        for op in &net.operators {
-            all.add(costs.of(op, |t| net.tensor(t)));
-        }
-        (costs.whole, costs.whole_macs, costs.whole_tail) = (all.time.max(1), all.macs, all.tail);
+        costs.whole = costs.of(&net.operators, |t| net.tensor(t));
         costs
     }
 
-    /// What an operator costs, given its tensors.
-    pub(crate) fn of<'t>(&self, op: &NetOperator, tensor: impl Fn(u32) -> &'t NetTensor) -> Spent {
-        let Some(output) = op.outputs.first().map(|&t| tensor(t)) else {
-            return Spent::default();
-        };
-        let inputs = || op.inputs.iter().flatten().map(|&t| tensor(t));
-        let (instructions, macs, tail) = match op.kind {
-            Kind::Layer { index, .. } | Kind::Pad { index, .. } => {
-                let Layer { cost, tail } = self.layers[index as usize];
-                let rows = output.rows.unsigned_abs();
-                (cost.instructions(rows), cost.macs(rows), tail)
-            }
-            Kind::Slice { from } => {
-                let before = from.unsigned_abs() * output.row_bytes;
-                let in_place = self.views && before.is_multiple_of(ALIGNMENT);
-                let bytes = output.bytes();
-                let pixels = bytes / self.pixels[output.of as usize];
-                let instructions = cost::slice(self.machine, pixels, bytes, in_place);
-                (instructions, 0, self.slice_tail)
-            }
-            Kind::Concatenation => {
-                let mut at = 0;
-                let mut in_place = self.views;
-                for part in inputs() {
-                    in_place &= u64::is_multiple_of(at, ALIGNMENT);
-                    at += part.bytes();
+    /// What operators take, given their tensors.
+    pub(crate) fn of<'t>(
+        &self,
+        operators: &[NetOperator],
+        tensor: impl Fn(u32) -> &'t NetTensor,
+    ) -> Spent {
+        let mut all = Spent::default();
+        // SLICEs share constants: where they begin, and the shapes.
+        let mut begins: BTreeSet<i64> = BTreeSet::new();
+        let mut shapes: BTreeSet<(u32, i64)> = BTreeSet::new();
+        for op in operators {
+            let Some(output) = op.outputs.first().map(|&t| tensor(t)) else {
+                continue;
+            };
+            all.tail += self.tail.tensor() * op.outputs.len() as u64;
+            match op.kind {
+                Kind::Layer { index, .. } | Kind::Pad { index, .. } => {
+                    let (cost, tail) = &self.layers[index as usize];
+                    let rows = u64::try_from(output.rows).unwrap_or(0);
+                    all.time = all.time.saturating_add(cost.instructions(rows));
+                    all.macs = all.macs.saturating_add(cost.macs(rows));
+                    all.tail += tail;
                 }
-                let parts = op.inputs.len() as u64;
-                let instructions = cost::concatenation(self.machine, parts, at, in_place);
-                (instructions, 0, self.join_tail)
+                Kind::Slice { from } => {
+                    let at = from.unsigned_abs() * output.row_bytes;
+                    let pixels = output.rows.unsigned_abs() * self.widths[output.of as usize];
+                    let in_place = at.is_multiple_of(ALIGNMENT);
+                    all.time += cost::slice(self.machine, pixels, output.bytes(), in_place);
+                    all.tail += self.tail.slice();
+                    begins.insert(from);
+                    shapes.insert((output.of, output.rows));
+                }
+                Kind::Concatenation => {
+                    let mut parts = op.inputs.iter().flatten().map(|&t| tensor(t).bytes());
+                    let in_place = parts.all(|bytes| bytes.is_multiple_of(ALIGNMENT));
+                    let count = op.inputs.len() as u64;
+                    all.time += cost::concatenation(self.machine, count, output.bytes(), in_place);
+                    all.tail += self.tail.concatenation();
+                }
             }
-        };
-        Spent {
-            time: instructions.max(0).unsigned_abs(),
-            macs,
-            tail,
         }
+        all.tail += self.tail.tensor() * (begins.len() + shapes.len()) as u64;
+        all
     }
 }
