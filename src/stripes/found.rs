@@ -87,7 +87,7 @@ pub(crate) fn search(
         Stripes::Auto => Budget::Auto,
     };
     let net = Net::read(graph, &pinned);
-    let costs = Costs::read(graph, &net, options.kernels());
+    let costs = Costs::read(graph, &net, options.target, mode != Mode::Greedy);
     let kernels = Kernels::new(graph, options.kernels(), mode, &kept);
     let goal = Goal {
         kernels: &kernels,

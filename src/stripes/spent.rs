@@ -25,6 +25,8 @@ pub(crate) struct Spent {
 pub(crate) struct Costs {
     machine: Machine,
     tail: Tail,
+    /// Whether SLICE and CONCATENATION lie on what they copy, where they can.
+    views: bool,
     /// By operator of the file: its cost, and bytes in the tail.
     layers: Vec<(Cost, u64)>,
     /// Pixels in a row of each of the file's tensors.
@@ -34,8 +36,8 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// Those of subgraph 0 with the kernels of a target.
-    pub(crate) fn read(graph: &Graph<'_>, net: &Net, target: Target) -> Self {
+    /// Those of subgraph 0, for a target; with `views` where a plan lets SLICE and CONCATENATION lie on what they copy.
+    pub(crate) fn read(graph: &Graph<'_>, net: &Net, target: Target, views: bool) -> Self {
         let subgraph = &graph.subgraphs[0];
         let (machine, tail) = (Machine::of(target), Tail::of(target));
         let layers = subgraph.operators.iter();
@@ -45,6 +47,7 @@ impl Costs {
         let mut costs = Self {
             machine,
             tail,
+            views,
             layers: layers.collect(),
             widths: tensors.map(width).collect(),
             whole: Spent::default(),
@@ -79,15 +82,18 @@ impl Costs {
                 Kind::Slice { from } => {
                     let at = from.unsigned_abs() * output.row_bytes;
                     let pixels = output.rows.unsigned_abs() * self.widths[output.of as usize];
-                    let in_place = at.is_multiple_of(ALIGNMENT);
+                    let in_place = self.views && at.is_multiple_of(ALIGNMENT);
                     all.time += cost::slice(self.machine, pixels, output.bytes(), in_place);
                     all.tail += self.tail.slice();
                     begins.insert(from);
                     shapes.insert((output.of, output.rows));
                 }
                 Kind::Concatenation => {
-                    let mut parts = op.inputs.iter().flatten().map(|&t| tensor(t).bytes());
-                    let in_place = parts.all(|bytes| bytes.is_multiple_of(ALIGNMENT));
+                    let (mut at, mut in_place) = (0u64, self.views);
+                    for &part in op.inputs.iter().flatten() {
+                        in_place &= at.is_multiple_of(ALIGNMENT);
+                        at += tensor(part).bytes();
+                    }
                     let count = op.inputs.len() as u64;
                     all.time += cost::concatenation(self.machine, count, output.bytes(), in_place);
                     all.tail += self.tail.concatenation();

@@ -37,7 +37,7 @@ fn curve(graph: &Graph<'_>, net: &Net, mode: Mode) -> Vec<u64> {
 
 fn found(graph: &Graph<'_>, mode: Mode, budget: Budget) -> Outcome {
     let net = Net::read(graph, &[]);
-    let costs = Costs::read(graph, &net, target(mode));
+    let costs = Costs::read(graph, &net, target(mode), mode != Mode::Greedy);
     let kernels = Kernels::new(graph, target(mode), mode, &[]);
     let goal = Goal {
         kernels: &kernels,
@@ -117,7 +117,7 @@ fn outputs_run_into_inputs_by_the_rows_of_a_copy() {
 /// The least peak with one region of the file in equal stripes, by trying all of them, within a budget in thousandths.
 fn least_by_trying(graph: &Graph<'_>, mode: Mode, budget: i64) -> u64 {
     let net = Net::read(graph, &[]);
-    let costs = Costs::read(graph, &net, target(mode));
+    let costs = Costs::read(graph, &net, target(mode), mode != Mode::Greedy);
     let mut least = u64::MAX;
     for region in net.regions() {
         let rows = net.rows_of_result(&region);
@@ -153,7 +153,7 @@ fn searches_are_no_worse_than_trying_all_single_regions() {
                 let least = least_by_trying(graph, mode, 300);
                 let mut net = Net::read(graph, &[]);
                 let before = curve(graph, &net, mode).into_iter().max().unwrap_or(0);
-                let costs = Costs::read(graph, &net, target(mode));
+                let costs = Costs::read(graph, &net, target(mode), mode != Mode::Greedy);
                 let kernels = Kernels::new(graph, target(mode), mode, &[]);
                 let goal = Goal {
                     kernels: &kernels,
@@ -187,7 +187,7 @@ fn what_is_found_keeps_to_the_budget_and_is_the_same_again() {
             let first = found(graph, Mode::Views, budget).expect("stripes");
             for f in &first {
                 assert!(Some(f.peak) < before);
-                let costs = Costs::read(graph, &net, Target::Tflm);
+                let costs = Costs::read(graph, &net, Target::Tflm, true);
                 let spent = costs.of(&f.net.operators, |t| f.net.tensor(t));
                 assert_eq!(f.extra_time, spent.time - costs.whole.time);
                 assert!(f.extra_time * 1000 <= costs.whole.time * i64::from(thousandths));
@@ -233,7 +233,7 @@ fn reasons_why_there_is_nothing() {
     // So much does, as far as the head goes.
     let enough = with_graph("conv_int8", |graph| {
         let net = Net::read(graph, &[]);
-        let costs = Costs::read(graph, &net, Target::Tflm);
+        let costs = Costs::read(graph, &net, Target::Tflm, true);
         let kernels = Kernels::new(graph, Target::Tflm, Mode::Views, &[]);
         let goal = Goal {
             kernels: &kernels,
