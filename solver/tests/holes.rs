@@ -449,3 +449,27 @@ fn the_order_of_buffers_does_not_matter() {
         assert_eq!(first.optimal(), second.optimal(), "seed {seed}");
     }
 }
+
+/// The integer program and the search over sides share no proof: each is a test of the other.
+#[test]
+fn two_proofs_agree() {
+    let (mut proven, mut searched) = (0, 0);
+    for seed in 0..200 {
+        let problem = random::signed(7 + seed as usize % 4, seed);
+        let limits = Limits::default().with_nodes(3000);
+        let Ok(exact) = solve(&problem, Planner::Exact, &limits) else {
+            continue; // contradicting fixed offsets
+        };
+        let ilp = solve(&problem, Planner::Ilp, &limits).unwrap();
+        for (one, other) in [(&exact, &ilp), (&ilp, &exact)] {
+            let height = other.placement.height;
+            assert!(one.lower_bound <= height, "seed {seed}: {one:?} {other:?}");
+        }
+        proven += usize::from(exact.optimal() && ilp.optimal());
+        searched += usize::from(exact.nodes > 0);
+    }
+    assert!(
+        proven > 100 && searched > 50,
+        "{proven} proven, {searched} searched"
+    );
+}
