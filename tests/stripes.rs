@@ -191,7 +191,7 @@ fn striped_models_compute_the_same() {
     ];
     for name in expected {
         let copies = copies.get(name).copied().unwrap_or(0);
-        assert!(copies >= 100, "{name} was copied {copies} times");
+        assert!(copies >= 50, "{name} was copied {copies} times");
     }
 }
 
