@@ -23,9 +23,11 @@ mod taken;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+
+use arenaplan_schema::tflite::BuiltinOperator;
 
 use crate::contract::{self, Overlap};
 use crate::graph::{Graph, OpId, Tensor, TensorId};
@@ -219,6 +221,26 @@ impl Promises {
             pairs,
             ..self.clone()
         }
+    }
+
+    /// The same without views of parts on what they are taken from, where a CONCATENATION has a slot for them.
+    pub(crate) fn without_sources_of_slots(&self, graph: &Graph<'_>) -> Self {
+        let joins = graph
+            .operators()
+            .filter(|op| op.code == BuiltinOperator::CONCATENATION);
+        let mut slots = BTreeSet::new();
+        for op in joins {
+            for &input in op.inputs.iter().flatten() {
+                let output = op.outputs.first().and_then(|&t| self.get(input, t));
+                if output.is_some_and(|promise| promise.view_at.is_some()) {
+                    slots.insert(input);
+                }
+            }
+        }
+        let taken = self.parts.keys().filter(|(_, part)| slots.contains(part));
+        taken.fold(self.clone(), |left, &(source, part)| {
+            left.without_view(graph, source, part)
+        })
     }
 
     /// The promise of an operator that reads `input` and writes `output`.

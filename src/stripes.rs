@@ -11,6 +11,7 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
+pub mod cost;
 mod emit;
 mod estimate;
 mod found;
@@ -20,6 +21,7 @@ mod rows;
 mod search;
 mod spent;
 mod split;
+pub mod tail;
 #[cfg(test)]
 mod tests;
 

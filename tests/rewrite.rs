@@ -14,7 +14,9 @@ use arenaplan::graph::{Graph, Origin};
 use arenaplan::inspect::inspect;
 use arenaplan::model::Model;
 use arenaplan::plan::{Options, plan};
+use arenaplan::scratch::Scratch;
 use arenaplan::stored::StoredPlan;
+use arenaplan::target::Library;
 use arenaplan_schema::patch::{Edit, NewOperator, NewTensor, OperatorOrder, Rewrite, graft, strip};
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 use build::Plain;
@@ -272,4 +274,19 @@ fn the_model_for_the_shim_is_rewritten_too() {
     };
     let compared = execute::compare(&model, &bytes, &setting).unwrap();
     assert_eq!(compared.difference, None);
+}
+
+/// A scratch file names the operators of the original: it serves for the parts of a layer, and not for what was added.
+#[test]
+fn measured_scratch_is_of_the_layers_of_the_original() {
+    let file = graft(&original(), &striped(stripes::rewrite())).unwrap();
+    let text = "0 64\n3 100\n5 7 9\n";
+    let scratch = Scratch::with_file(Library::Reference, &graph(&file), text).unwrap();
+    let found: Vec<(u32, u64)> = scratch
+        .requests()
+        .iter()
+        .map(|request| (request.operator.index, request.bytes))
+        .collect();
+    // Two parts of operator 0; operators 3 and 5 are at 9 and 11 now, and SLICEs where they were.
+    assert_eq!(found, [(1, 64), (4, 64), (9, 100), (11, 7), (11, 9)]);
 }

@@ -213,7 +213,7 @@ fn limits() {
 }
 
 #[test]
-fn windows_that_stay_apart_are_warned_of() {
+fn a_window_below_that_of_a_buffer_that_starts_lower() {
     let folder = workplace(&[]);
     let rows = "id,lower,upper,size,gaps,offset\nb,0,4,9,0-4@5:9,\na,0,4,8,0-4@0:3,2\n";
     write(&folder, "apart.csv", rows);

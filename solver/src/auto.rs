@@ -8,6 +8,7 @@
 //!                 the exact search, for a moment: most are at the target now
 //!                 local search from several orders, where buffers may overlap
 //!                 the exact search, with all that is left of the limits
+//!                   where an order from the bottom up does not tell all: the search over sides instead
 //!                 put back what fits anyway
 //! ```
 //! The target is the lower bound, or the capacity that is asked for.
@@ -19,6 +20,7 @@ use crate::exact::Exact;
 use crate::instance::Instance;
 use crate::parts::{parts, peel, put_back};
 use crate::search::{Random, Search, order_of};
+use crate::sides::Sides;
 use crate::solve::{Found, Planner, Task};
 use crate::{best_fit, canonical, greedy, orders};
 
@@ -33,6 +35,9 @@ const ORDERS_WORK: usize = 1 << 24;
 
 /// Rounds of the exact search before local search.
 const FIRST_ROUNDS: u32 = 1;
+
+/// Rounds of the search over sides before local search.
+const FIRST_ROUNDS_OF_SIDES: u32 = 7;
 
 /// Moves of one local search, per buffer, before the next one starts from another order.
 const MOVES_PER_START: u64 = 150;
@@ -153,23 +158,19 @@ impl Best {
             return target;
         }
         let core = Core::of(part, target);
-        let hull = core.inner.hull();
-        let tables = Exact::tables(&hull);
-        let mut exact = tables.as_ref().map(|t| Exact::new(t, target, self.height));
-        if let Some(exact) = &mut exact {
-            exact.reach_target(0..FIRST_ROUNDS, budget);
-        }
+        let tables = match core.inner.is_signed() {
+            true => None,
+            false => Exact::tables(&core.inner),
+        };
+        let Some(tables) = tables else {
+            return self.improve_by_sides(&core, orders, target, decide, budget);
+        };
+        let mut exact = Exact::new(&tables, target, self.height);
+        exact.reach_target(0..FIRST_ROUNDS, budget);
         // Where the separations are the sizes, the exact search finds more in the same time.
-        if exact
-            .as_ref()
-            .is_none_or(|e| (!e.is_done() || part.is_signed()) && !part.is_plain())
-        {
+        if !exact.is_done() && !part.is_plain() {
             self.search_a_while(&core, orders, target, budget);
         }
-        let Some(mut exact) = exact else {
-            budget.give_up(); // too large, or not to be proven
-            return target;
-        };
         exact.lower(self.height);
         match decide {
             true => exact.reach_target(FIRST_ROUNDS..u32::MAX, budget),
@@ -178,13 +179,45 @@ impl Best {
         if let Some(offsets) = exact.found() {
             self.offer(part, &core.put_back(offsets), Planner::Exact);
         }
-        if core.inner.is_signed() {
-            if self.height > target {
-                budget.give_up(); // holes were left out
-            }
-            return target;
-        }
         exact.proven()
+    }
+
+    /// The same where buffers may lie in holes of others, or be kept up by what they keep up.
+    fn improve_by_sides(
+        &mut self,
+        core: &Core<'_>,
+        orders: Vec<(u64, Vec<u32>)>,
+        target: u64,
+        decide: bool,
+        budget: &mut Budget,
+    ) -> u64 {
+        let mut sides = Sides::new(&core.inner, target, self.height);
+        for rounds in [0..FIRST_ROUNDS_OF_SIDES, FIRST_ROUNDS_OF_SIDES..u32::MAX] {
+            let is_first = rounds.start == 0;
+            if let Some(sides) = &mut sides {
+                match decide {
+                    true => sides.reach_target(rounds, budget),
+                    false => sides.minimise(rounds, budget),
+                }
+                if let Some(offsets) = sides.found() {
+                    self.offer(core.whole, &core.put_back(offsets), Planner::Exact);
+                }
+                if self.height <= target || sides.is_done() || budget.is_over() {
+                    break;
+                }
+            }
+            if is_first {
+                self.search_a_while(core, orders.clone(), target, budget);
+            }
+            if let Some(sides) = &mut sides {
+                sides.lower(self.height);
+            }
+        }
+        let Some(sides) = sides else {
+            budget.give_up(); // too large
+            return target;
+        };
+        sides.proven()
     }
 
     /// First fit and best fit over all orders. Gives the orders with the heights of first fit.

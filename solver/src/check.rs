@@ -93,12 +93,26 @@ impl fmt::Display for Violation {
                 b_below_a,
             } => write!(
                 f,
-                "buffers {a} at {offset_a} and {b} at {offset_b} are too close: expected {b} at \
-                 least {a_below_b} bytes above {a}, or {a} at least {b_below_a} bytes above {b}"
+                "buffers {a} at {offset_a} and {b} at {offset_b} are too close: expected {b} {} {a}, \
+                 or {a} {} {b}",
+                Above(*a_below_b),
+                Above(*b_below_a)
             ),
             Self::HeightTooSmall { id, end, height } => {
                 write!(f, "buffer {id} ends at {end}, above the height {height}")
             }
+        }
+    }
+}
+
+/// Where one offset is allowed, as seen from another one.
+struct Above(i64);
+
+impl fmt::Display for Above {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes @ 0.. => write!(f, "at least {bytes} bytes above"),
+            bytes => write!(f, "at most {} bytes below", bytes.unsigned_abs()),
         }
     }
 }

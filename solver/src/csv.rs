@@ -26,7 +26,7 @@
 //!
 //! Two buffers are in conflict if both use something at one time. One of them is then below the
 //! other at all these times, by as much as the parts in use ask for at the worst of them. This is
-//! what MiniMalloc's validator checks.
+//! what MiniMalloc's validator checks. It may start above the start of the other one.
 //!
 //! Rows end with `\n` or `\r\n`; blank lines, blanks around cells and a byte order mark are
 //! skipped. There are no quotes: a cell cannot hold a comma.
@@ -38,12 +38,12 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub use error::{CsvError, Stricter};
+pub use error::CsvError;
 use error::{excerpt, numbered};
 use pieces::{Piece, Window};
 
 use crate::solve::solve_known;
-use crate::{Buffer, BufferId, Error, Lifetime, Limits, Placement, Planner, Problem, Solution};
+use crate::{Buffer, Error, Lifetime, Limits, Placement, Planner, Problem, Solution};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,6 @@ pub struct Table {
     pub problem: Problem,
     /// The greatest of the bytes in use at one time and the tops that buffers have in any case.
     live_bytes: u64,
-    stricter: Option<Stricter>,
     header: Header,
     rows: Vec<Row>,
 }
@@ -107,15 +106,9 @@ impl Table {
         self.rows.iter().map(|row| self.header.id(row))
     }
 
-    /// Pairs of buffers for which [`Self::problem`] is stricter than the table, if there are some.
-    pub fn stricter(&self) -> Option<&Stricter> {
-        self.stricter.as_ref()
-    }
-
     /// Finds a placement that is as low as possible, or one that fits into `capacity` bytes, and
-    /// then ends. [`Solution::lower_bound`] is that of the table: it counts what is in use at one
-    /// time, which [`Problem::liveness_bound`] does not see through gaps, and where
-    /// [`Self::problem`] is stricter nothing else.
+    /// then ends. [`Solution::lower_bound`] counts what is in use at one time, which
+    /// [`Problem::liveness_bound`] does not see through gaps.
     ///
     /// # Errors
     /// [`CsvError::Problem`], as [`solve`](crate::solve()).
@@ -126,11 +119,7 @@ impl Table {
         limits: &Limits,
     ) -> Result<Solution, CsvError> {
         let solution = solve_known(&self.problem, planner, capacity, self.live_bytes, limits);
-        let mut solution = solution.map_err(|error| locate(error, &self.header, &self.rows))?;
-        if self.stricter.is_some() {
-            solution.lower_bound = self.live_bytes;
-        }
-        Ok(solution)
+        solution.map_err(|error| locate(error, &self.header, &self.rows))
     }
 
     /// The table with the offsets of `placement` in the column `offset`, which is put last if there
@@ -426,20 +415,11 @@ pub fn parse(text: &str) -> Result<Table, CsvError> {
         rows.push(cells.into_row());
     }
     let live_bytes = live_bytes(&buffers, &pieces);
-    let (problem, stricter) =
+    let problem =
         pieces::problem(buffers, &pieces).map_err(|error| locate(error, &header, &rows))?;
-    let named = |id: BufferId| {
-        let row = &rows[id.index()];
-        (row.line, excerpt(header.id(row)))
-    };
-    let stricter = stricter.first().map(|pair| Stricter {
-        pairs: stricter.len(),
-        rows: pair.map(named),
-    });
     Ok(Table {
         problem,
         live_bytes,
-        stricter,
         header,
         rows,
     })

@@ -1,5 +1,7 @@
 //! Random problems, for tests and benchmarks. The same seed gives the same problem everywhere.
 
+use core::ops::Range;
+
 use crate::search::Random;
 use crate::{Buffer, BufferId, Conflict, Error, Lifetime, Problem};
 
@@ -92,6 +94,83 @@ pub fn overlaps(shape: &Shape, seed: u64) -> Result<Problem, Error> {
         }
     }
     Ok(problem)
+}
+
+/// A range of a buffer's bytes with a lifetime of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Counted from the start of the buffer.
+    pub bytes: Range<u64>,
+    /// When they are in use.
+    pub lifetime: Lifetime,
+}
+
+/// A random problem of buffers made of pieces, and the pieces of each buffer: what [`buffers`] gives,
+/// some of them cut into rows that die or are born one by one from either end, as the inputs and outputs of
+/// operators that run in stripes, some into random pieces, or with a hole. Pieces in use at once share no byte.
+///
+/// # Errors
+/// As [`Problem::add_conflict`].
+pub fn pieces(shape: &Shape, seed: u64) -> Result<(Problem, Vec<Vec<Piece>>), Error> {
+    let mut random = Random::new(seed ^ 0x91EC_E5);
+    let all = buffers(shape, seed);
+    let cut = |buffer: &Buffer| {
+        let Lifetime { first, last } = buffer.lifetime;
+        let kind = random.below(6);
+        let count = if kind == 0 {
+            1
+        } else {
+            1 + random.below(4) as u64
+        };
+        let part = |rank: u64| {
+            let moment =
+                |rank| first + ((i64::from(last - first) * rank as i64) / count as i64) as i32;
+            match kind {
+                1 => Lifetime::new(first, moment(rank + 1)), // dies from the start
+                2 => Lifetime::new(first, moment(count - rank)), // dies from the end
+                3 => Lifetime::new(moment(rank), last),      // is born from the start
+                4 if rank == count / 2 => Lifetime::new(first, moment(1)), // a hole
+                _ => buffer.lifetime,
+            }
+        };
+        let mut pieces: Vec<Piece> = Vec::new();
+        for rank in 0..count {
+            let bytes = buffer.size * rank / count..buffer.size * (rank + 1) / count;
+            let lifetime = match kind {
+                5 => {
+                    let first = first + random.below((last - first) as usize + 1) as i32;
+                    Lifetime::new(
+                        first,
+                        first + random.below((last - first) as usize + 1) as i32,
+                    )
+                }
+                _ => part(rank),
+            };
+            pieces.push(Piece { bytes, lifetime });
+        }
+        pieces
+    };
+    let pieces: Vec<Vec<Piece>> = all.iter().map(cut).collect();
+    let mut problem = Problem::new();
+    for buffer in all {
+        problem.add_buffer(buffer);
+    }
+    for b in 1..pieces.len() {
+        for a in 0..b {
+            for of_a in &pieces[a] {
+                for of_b in &pieces[b] {
+                    if of_a.lifetime.overlaps(of_b.lifetime)
+                        && !of_a.bytes.is_empty()
+                        && !of_b.bytes.is_empty()
+                    {
+                        let conflict = Conflict::of_ranges(of_a.bytes.clone(), of_b.bytes.clone());
+                        problem.add_conflict(BufferId(a as u32), BufferId(b as u32), conflict)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok((problem, pieces))
 }
 
 /// The buffers of [`buffers`], and more of them, alignment 1 and not fixed, so that as many bytes

@@ -128,31 +128,15 @@ impl Instance {
         })
     }
 
-    /// The problem with one conflict for each two buffers, which forbids all between what is forbidden
-    /// and the same offset: each of its placements is one of this problem. Itself, if no separation is negative.
-    pub(crate) fn hull(&self) -> Cow<'_, Self> {
-        self.without_holes(|x, y, ranges| {
-            // Fixed ones are where they are, in a hole perhaps.
-            let movable = self.is_free(x) || self.is_free(y);
-            let ends =
-                |(lo, hi): (i64, i64), range: &(i64, i64)| (lo.min(range.0), hi.max(range.1));
-            let hull = ranges.iter().fold((0, 0), ends);
-            ranges.clear();
-            ranges.extend(movable.then_some(hull));
-        })
-    }
-
     /// The problem with only those conflicts that forbid what is around the same offset: each placement of
     /// this problem is one of it. Itself, if no separation is negative.
     pub(crate) fn relaxed(&self) -> Cow<'_, Self> {
-        self.without_holes(|_, _, ranges| ranges.retain(|&(lo, hi)| lo <= 0 && hi >= 0))
-    }
-
-    fn without_holes(&self, change: impl Fn(usize, usize, &mut Vec<(i64, i64)>)) -> Cow<'_, Self> {
-        if !self.signed {
-            return Cow::Borrowed(self);
+        match self.signed {
+            false => Cow::Borrowed(self),
+            true => Cow::Owned(
+                self.rebuild(|_, _, ranges| ranges.retain(|&(lo, hi)| lo <= 0 && hi >= 0)),
+            ),
         }
-        Cow::Owned(self.rebuild(change))
     }
 
     /// Changes the ranges that are forbidden for the offset of `x` minus that of `y`, for all `x` and `y`

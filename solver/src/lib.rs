@@ -42,9 +42,11 @@ mod ilp;
 mod instance;
 mod linear;
 mod orders;
+mod pairs;
 mod parts;
 mod problem;
 mod search;
+mod sides;
 mod solve;
 
 pub use check::{Violation, check};

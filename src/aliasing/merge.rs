@@ -37,9 +37,8 @@ pub(crate) fn merge(sharing: &Sharing<'_, '_>, tensors: &[TensorId]) -> Vec<Bloc
     // A part that is joined with others is better off in its slot than where it was taken from: it then is where it is for
     // longer, and the whole is not there twice.
     let slots_first = sharing.has_pieces();
-    let is_late = |op: OpId| {
-        slots_first && sharing.graph.operator(op).code != BuiltinOperator::CONCATENATION
-    };
+    let is_late =
+        |op: OpId| slots_first && sharing.graph.operator(op).code != BuiltinOperator::CONCATENATION;
     views.sort_unstable_by_key(|&(op, input, output, at)| (is_late(op), op, input, output, at));
     for (_, input, output, at) in views {
         merging.join(input, output, at);

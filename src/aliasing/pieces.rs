@@ -245,7 +245,11 @@ impl Sharing<'_, '_> {
             let common = |&(at, end): &(i64, i64)| (above + end).min(size) - (above + at).max(0);
             dying.iter().map(|p| common(p).max(0)).sum()
         };
-        let is_right = |d: &i64| !forbidden.iter().any(|&(least, most)| least < *d && *d < most);
+        let is_right = |d: &i64| {
+            !forbidden
+                .iter()
+                .any(|&(least, most)| least < *d && *d < most)
+        };
         let most = borders.chain(ends).filter(is_right).map(shared).max();
         most.unwrap_or(0).max(0) as u64
     }

@@ -63,7 +63,9 @@ pub fn taken(
                 let positions = (0..op.inputs.len()).filter(|&k| op.inputs[k] == Some(input));
                 let whole = (0, graph.tensor(input).bytes);
                 let read = |k| part_read(graph, op, k).unwrap_or(whole);
-                let read = positions.map(read).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+                let read = positions
+                    .map(read)
+                    .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
                 let (start, end) = read.unwrap_or(whole);
                 let bytes = (from + end)
                     .min(to + graph.tensor(output).bytes)

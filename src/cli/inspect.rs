@@ -11,7 +11,7 @@ use super::{Status, complain, each, print};
 use super::{explain_json, explain_text};
 use crate::aliasing::Promises;
 use crate::explain::{Explanation, explain};
-use crate::graph::{Graph, Storage, Tensor};
+use crate::graph::{Graph, Origin, Storage, Tensor};
 use crate::inspect::{Inspection, inspect};
 use crate::interference::{Interference, Rules};
 use crate::lifetimes::Span;
@@ -53,7 +53,8 @@ struct OperatorDetail {
     clock: i32,
     subgraph: u32,
     index: u32,
-    original_index: u32,
+    /// `None` for an operator that this tool added.
+    original_index: Option<u32>,
     name: String,
     live_bytes: u64,
     scratch_bytes: u64,
@@ -192,7 +193,7 @@ impl About<'_, '_> {
                 clock: step.visit.clock,
                 subgraph: op.id.subgraph,
                 index: op.id.index,
-                original_index: op.original,
+                original_index: (op.origin != Origin::Added).then_some(op.original),
                 name: op.name(),
                 live_bytes: step.live_bytes,
                 scratch_bytes: step.scratch_bytes,

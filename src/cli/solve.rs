@@ -150,7 +150,7 @@ fn one(
     let start = Instant::now();
     let solution = table.solve(args.search.solver, args.capacity, &args.search.limits())?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut warnings: Vec<String> = table.stricter().iter().map(|s| s.to_string()).collect();
+    let mut warnings: Vec<String> = Vec::new();
     if solution.stopped == Some(Stop::Time) {
         warnings
             .push("the time limit ended the search; another run may give another result".into());

@@ -56,19 +56,31 @@ impl Candidate {
     }
 }
 
+/// Which views are merged.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Merged {
+    /// Those of whole tensors.
+    Whole,
+    /// Also parts in what they are taken from or joined to, but not what a joined part is taken from: the tensor around it
+    /// would have to fit there as well.
+    Slots,
+    /// Also that.
+    Parts,
+}
+
 /// A way to plan.
 struct Way<'p> {
     scene: usize,
     level: Level,
-    parts: bool,
+    merged: Merged,
     /// One of many that are tried for a moment.
     is_brief: bool,
     promises: Cow<'p, Promises>,
     interference: Interference,
 }
 
-/// How much a plan shares, whether parts of tensors are merged, and whether operators are reordered.
-type Demand = (Level, bool, bool);
+/// How much a plan shares, which views are merged, and whether operators are reordered.
+type Demand = (Level, Merged, bool);
 
 /// What a placement has to leave room for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,7 +94,7 @@ enum Room {
 impl Way<'_> {
     /// What is asked of the device, least first.
     fn demand(&self) -> Demand {
-        (self.level, self.parts, self.scene > 0)
+        (self.level, self.merged, self.scene > 0)
     }
 }
 
@@ -187,7 +199,7 @@ impl Job<'_, '_, '_> {
         limits: &Limits,
         best: &mut Best,
     ) -> Result<(), Error> {
-        let Some((found, demand)) = &best.found else {
+        let Some((found, _)) = &best.found else {
             return Ok(());
         };
         let of_file = || ways.iter().filter(|w| w.scene == 0);
@@ -200,11 +212,7 @@ impl Job<'_, '_, '_> {
             self.try_way(way, limits, &mut own)?;
         }
         self.drop_views(ways, limits, &mut own)?;
-        let is_better = |c: &Candidate, d| self.rank(c, d) < self.rank(found, *demand);
-        if own.found.as_ref().is_some_and(|(c, d)| is_better(c, *d)) {
-            best.found = own.found;
-        }
-        best.is_late |= own.is_late;
+        self.take_better(own, best);
         Ok(())
     }
 
@@ -213,10 +221,45 @@ impl Job<'_, '_, '_> {
         let Some((found, demand)) = &best.found else {
             return Ok(());
         };
-        let same = |w: &&Way<'_>| w.scene == found.scene && w.demand() == *demand;
-        let Some(way) = ways.iter().find(same).filter(|w| w.parts) else {
+        let (scene, level, merged) = (found.scene, found.level, demand.1);
+        if merged == Merged::Whole {
             return Ok(());
+        }
+        let is_like =
+            |w: &&Way<'_>| (w.scene, w.level) == (scene, level) && w.merged > Merged::Whole;
+        let mut alike: Vec<&Way<'_>> = ways.iter().filter(is_like).collect();
+        alike.sort_by_key(|w| w.merged != merged);
+        for (k, way) in alike.into_iter().enumerate() {
+            if k == 0 {
+                self.drop_views_of(way, limits, best)?;
+                continue;
+            }
+            let is_open =
+                (best.found.as_ref()).is_some_and(|b| way.interference.bound < b.0.head());
+            if is_open {
+                let mut own = Best::default();
+                self.try_way(way, limits, &mut own)?;
+                self.drop_views_of(way, limits, &mut own)?;
+                self.take_better(own, best);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the plan of another search where that is the better one.
+    fn take_better(&self, other: Best, best: &mut Best) {
+        let rank = |best: &Best| best.found.as_ref().map(|(c, d)| self.rank(c, *d));
+        let is_better = match (rank(&other), rank(best)) {
+            (Some(other), Some(best)) => other < best,
+            (other, _) => other.is_some(),
         };
+        if is_better {
+            best.found = other.found;
+        }
+        best.is_late |= other.is_late;
+    }
+
+    fn drop_views_of(&self, way: &Way<'_>, limits: &Limits, best: &mut Best) -> Result<(), Error> {
         let mut promises = way.promises.clone();
         let parts = promises.partial_views(self.graph);
         for (input, output) in parts.into_iter().take(MAX_DROPPED) {
@@ -225,7 +268,7 @@ impl Job<'_, '_, '_> {
                 _ => break,
             };
             let without = Cow::Owned(promises.without_view(self.graph, input, output));
-            let mut other = self.way(way.scene, way.level, true, without)?;
+            let mut other = self.way(way.scene, way.level, way.merged, without)?;
             other.is_brief = true;
             self.try_way(&other, limits, best)?;
             if best
@@ -258,16 +301,17 @@ impl Job<'_, '_, '_> {
                     continue;
                 }
                 before = Some(promises);
-                let all: &[bool] = match k {
-                    0 => &[false],
-                    _ => &[false, true],
-                };
-                for &parts in all {
-                    if parts && !self.has_partial_views {
-                        continue;
-                    }
-                    ways.push(self.way(scene, Level::ALL[k], parts, Cow::Borrowed(promises))?);
+                let level = Level::ALL[k];
+                let borrowed = Cow::Borrowed(promises);
+                ways.push(self.way(scene, level, Merged::Whole, borrowed.clone())?);
+                if k == 0 || !self.has_partial_views {
+                    continue;
                 }
+                let slots = promises.without_sources_of_slots(self.graph);
+                if slots != *promises {
+                    ways.push(self.way(scene, level, Merged::Slots, Cow::Owned(slots))?);
+                }
+                ways.push(self.way(scene, level, Merged::Parts, borrowed)?);
             }
         }
         Ok(ways)
@@ -277,21 +321,21 @@ impl Job<'_, '_, '_> {
         &self,
         scene: usize,
         level: Level,
-        parts: bool,
+        merged: Merged,
         promises: Cow<'p, Promises>,
     ) -> Result<Way<'p>, Error> {
-        let rules = self.rules(scene, &promises, parts);
+        let rules = self.rules(scene, &promises, merged);
         Ok(Way {
             scene,
             level,
-            parts,
+            merged,
             is_brief: false,
             interference: self.interference(scene, rules)?,
             promises,
         })
     }
 
-    fn rules<'r>(&'r self, scene: usize, promises: &'r Promises, parts: bool) -> Rules<'r> {
+    fn rules<'r>(&'r self, scene: usize, promises: &'r Promises, merged: Merged) -> Rules<'r> {
         Rules {
             align: self.options.alignment(),
             granule: tflm::ALIGNMENT,
@@ -299,7 +343,7 @@ impl Job<'_, '_, '_> {
             keep: &self.keep,
             others: &[],
             promises,
-            parts,
+            parts: merged > Merged::Whole,
             fixed: &self.options.fixed,
         }
     }
@@ -313,7 +357,7 @@ impl Job<'_, '_, '_> {
     /// other ways.
     fn tries(&self, way: &Way<'_>, limits: &Limits) -> Result<Vec<Candidate>, Error> {
         let scene = &self.scenes[way.scene];
-        let rules = self.rules(way.scene, &way.promises, way.parts);
+        let rules = self.rules(way.scene, &way.promises, way.merged);
         let bound = way.interference.bound;
         let mut tries = vec![self.solve(way, &way.interference, &[], Room::Least, limits)?];
         let is_enough = |tries: &[Candidate]| {
@@ -349,7 +393,7 @@ impl Job<'_, '_, '_> {
         tries: &mut Vec<Candidate>,
     ) -> Result<(), Error> {
         let scene = &self.scenes[way.scene];
-        let rules = self.rules(way.scene, &way.promises, way.parts);
+        let rules = self.rules(way.scene, &way.promises, way.merged);
         let best = |tries: &[Candidate]| {
             let ranks = tries.iter().map(|c| (self.excess(c), c.head()));
             ranks.min().unwrap_or((0, 0))

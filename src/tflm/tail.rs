@@ -19,8 +19,10 @@ use arenaplan_schema::tflite::BuiltinOperator as Op;
 
 use crate::graph::{Graph, OpId, Operator, TensorId};
 use crate::scratch::Scratch;
+use crate::target::Library;
+use crate::tflm::scratch::scratch_requests;
 pub(super) use kernels::quantized_channels;
-use kernels::{buffers, data, kernel};
+use kernels::{buffers, data, kept, kept_by_concatenation, kernel};
 
 /// Alignment of everything that kernels allocate: `MicroArenaBufferAlignment()`.
 const ALIGNMENT: u64 = 16;
@@ -112,6 +114,39 @@ pub fn tail_bytes_with(graph: &Graph<'_>, scratch: &Scratch, width: Width) -> Ta
     Walk::of(graph, scratch, width).estimate
 }
 
+/// Bytes of one more tensor: its entry.
+pub fn bytes_of_tensor(width: Width) -> u64 {
+    width.eval_tensor()
+}
+
+/// Bytes of one more operator like `op`, with the kernels of `library`, and without its tensors. It is exact but for
+/// alignment: any number of operators together take up to 15 bytes more or fewer. Resources are not counted.
+pub fn bytes_of_operator(
+    graph: &Graph<'_>,
+    op: &Operator<'_>,
+    library: Library,
+    width: Width,
+) -> u64 {
+    let mut bytes = bytes_of_slice(width);
+    bytes += kept(kernel(op), data(library, op, width), width);
+    for buffer in buffers(library, graph, op, width) {
+        let rounded = buffer.checked_next_multiple_of(ALIGNMENT);
+        bytes = bytes.saturating_add(rounded.unwrap_or(LIMIT)).min(LIMIT);
+    }
+    let handles = scratch_requests(library, graph, op).len() as u64;
+    bytes + handles * width.pointer()
+}
+
+/// As [`bytes_of_operator`], of a SLICE, which has neither options nor data.
+pub fn bytes_of_slice(width: Width) -> u64 {
+    width.pick(64, 32)
+}
+
+/// As [`bytes_of_operator`], of a CONCATENATION.
+pub fn bytes_of_concatenation(width: Width) -> u64 {
+    bytes_of_slice(width) + kept_by_concatenation(width)
+}
+
 /// How many resources the model's VAR_HANDLE operators name: what `MicroResourceVariables` needs room for.
 pub fn resources(graph: &Graph<'_>) -> usize {
     resource_names(graph).len()
@@ -176,7 +211,7 @@ impl Walk {
         estimate.tensors = section.end(tail);
         for subgraph in &graph.subgraphs {
             tail.take(
-                width.pick(64, 32) * subgraph.operators.len() as u64,
+                bytes_of_slice(width) * subgraph.operators.len() as u64,
                 pointer,
             );
         }

@@ -143,38 +143,6 @@ impl core::error::Error for CsvError {}
 
 const HEADER: &str = "id,lower,upper,size";
 
-/// Pairs of buffers that are kept further apart than their windows ask for.
-///
-/// Whenever both are in use, the window of one ends below the start of the other's, each seen from
-/// the offset of its buffer. So it could lie below the other and still start above the other's
-/// offset; a [`Conflict`](crate::Conflict), whose separations are not negative, cannot say so. It
-/// is placed to start at or below the other's offset, or wholly above.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stricter {
-    /// How many pairs there are.
-    pub pairs: usize,
-    /// The lines and ids of the first of them, the one with the lower windows first.
-    pub rows: [(usize, String); 2],
-}
-
-impl fmt::Display for Stricter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [(line, id), (other_line, other)] = &self.rows;
-        write!(
-            f,
-            "lines {line} and {other_line}: the window of {id:?} ends below the start of that of \
-             {other:?}, so {id:?} could be below {other:?} with a higher offset; that is not tried"
-        )?;
-        match self.pairs {
-            1 => {}
-            2 => write!(f, " (nor for 1 other pair)")?,
-            n => write!(f, " (nor for {} other pairs)", n - 1)?,
-        }
-        write!(f, ", and a lower placement may exist")
-    }
-}
-
 /// The lines of a text with their numbers, without a byte order mark.
 pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

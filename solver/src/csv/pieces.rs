@@ -52,12 +52,11 @@ pub(super) fn cut(whole: Piece, gaps: &[(Piece, bool)]) -> Vec<Piece> {
 }
 
 /// The problem of buffers whose pieces are given with the buffer's index, those of each buffer by
-/// time and together. Also the pairs whose conflict is stricter than their windows ask for, since
-/// the separation of the first below the second would be negative.
+/// time and together.
 pub(super) fn problem(
     mut buffers: Vec<Buffer>,
     pieces: &[(usize, Piece)],
-) -> Result<(Problem, Vec<[BufferId; 2]>), Error> {
+) -> Result<Problem, Error> {
     let times = times(pieces);
     // Who is never in use is at time 0, where it is in nobody's way.
     let mut used = vec![false; buffers.len()];
@@ -76,31 +75,21 @@ pub(super) fn problem(
         && used.iter().all(|&used| used)
         && pieces.iter().all(is_whole);
     if without_gaps {
-        return Ok((Problem::from_lifetimes(buffers)?, Vec::new()));
+        return Problem::from_lifetimes(buffers);
     }
     let mut problem = Problem::new();
     for buffer in buffers {
         problem.add_buffer(buffer);
     }
     problem.validate()?;
-    let mut stricter = Vec::new();
-    for pair in separations(pieces, &times)? {
-        let [a, b] = pair.ids;
-        let is_stricter = pair.a_below_b < 0 || pair.b_below_a < 0;
-        let fixed = [a, b].map(|id| problem.buffer(id).and_then(|buffer| buffer.fixed));
-        if is_stricter && pair.is_kept_by(fixed) {
-            continue;
-        }
-        let conflict = Conflict {
-            a_below_b: pair.a_below_b.max(0),
-            b_below_a: pair.b_below_a.max(0),
-        };
+    for Pair {
+        ids: [a, b],
+        conflict,
+    } in separations(pieces, &times)?
+    {
         problem.add_conflict(a, b, conflict)?;
-        if is_stricter {
-            stricter.push(if pair.a_below_b < 0 { [a, b] } else { [b, a] });
-        }
     }
-    Ok((problem, stricter))
+    Ok(problem)
 }
 
 /// The lifetimes of the pieces: their times if all fit, else the ranks of those, which overlap in
@@ -128,21 +117,10 @@ fn times(pieces: &[(usize, Piece)]) -> Vec<Lifetime> {
     pieces.iter().map(ranked).collect()
 }
 
-/// How far two buffers must keep apart; negative where the lower one may start above the other.
+/// How far two buffers must keep apart.
 struct Pair {
     ids: [BufferId; 2],
-    a_below_b: i64,
-    b_below_a: i64,
-}
-
-impl Pair {
-    /// Whether both are fixed, and far enough apart. Fixed offsets are far below the range of `i64`.
-    fn is_kept_by(&self, fixed: [Option<u64>; 2]) -> bool {
-        let [Some(a), Some(b)] = fixed.map(|offset| offset.map(|offset| offset as i64)) else {
-            return false;
-        };
-        a + self.a_below_b <= b || b + self.b_below_a <= a
-    }
+    conflict: Conflict,
 }
 
 /// The pairs of buffers in use at one time, by ids, each with the most that it needs at any time.
@@ -164,12 +142,10 @@ fn separations(pieces: &[(usize, Piece)], times: &[Lifetime]) -> Result<Vec<Pair
                 true => (pieces[other], pieces[starting]),
                 false => (pieces[starting], pieces[other]),
             };
-            // Windows are inside of buffers, whose sizes are far below the range of `i64`.
-            let below = |lower: Window, upper: Window| lower.top as i64 - upper.bottom as i64;
+            let range = |window: Window| window.bottom..window.top;
             pairs.push(Pair {
                 ids: [BufferId(a.0 as u32), BufferId(b.0 as u32)],
-                a_below_b: below(a.1.window, b.1.window),
-                b_below_a: below(b.1.window, a.1.window),
+                conflict: Conflict::of_ranges(range(a.1.window), range(b.1.window)),
             });
         }
         alive.push(starting);
@@ -178,6 +154,7 @@ fn separations(pieces: &[(usize, Piece)], times: &[Lifetime]) -> Result<Vec<Pair
     pairs.dedup_by(|later, kept| {
         let same = later.ids == kept.ids;
         if same {
+            let (kept, later) = (&mut kept.conflict, later.conflict);
             kept.a_below_b = kept.a_below_b.max(later.a_below_b);
             kept.b_below_a = kept.b_below_a.max(later.b_below_a);
         }

@@ -49,7 +49,7 @@ pub(crate) struct Exact<'a> {
 
 impl<'a> Exact<'a> {
     /// What a search needs to know, or `None` if the part is too large for one, or its best
-    /// placement may be one that the search does not come by.
+    /// placement may be one that the search does not come by. No separation is negative.
     pub(crate) fn tables(part: &Instance) -> Option<Tables> {
         let fits = part.len() <= MOST_BUFFERS && part.entries() <= MOST_CONFLICTS;
         (fits && !circles::any_uneven(part)).then(|| Tables::new(part))

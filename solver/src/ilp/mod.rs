@@ -19,11 +19,12 @@ mod symmetry;
 
 use self::backend::{Allowance, Answer, BACKENDS};
 use self::model::{MAX_HEIGHT, Model};
-use self::orders::{Chain, Order, Orders};
+use self::orders::{Chain, Orders};
 use self::stack::Stacks;
 use crate::auto::{Best, Core, by_parts};
 use crate::budget::Budget;
 use crate::instance::Instance;
+use crate::pairs::{Order, pairs};
 use crate::solve::{Found, Planner, Stop, Task};
 
 /// The nodes of `ilp`: some seconds.
@@ -107,7 +108,7 @@ impl<'a> Search<'a> {
         if self.instance.entries() / 2 > MAX_PAIRS {
             return budget.give_up();
         }
-        let pairs = orders::pairs(self.instance);
+        let pairs = pairs(self.instance);
         if !self.instance.is_signed() {
             self.choices = symmetry::free_choices(self.instance, &pairs, &self.best);
         }

@@ -29,9 +29,10 @@
 
 use good_lp::{Expression, ProblemVariables, Solver, SolverModel, Variable, variable};
 
-use super::orders::{Chain, Order, Orders};
+use super::orders::{Chain, Orders};
 use super::stack::Stacks;
 use crate::instance::Instance;
+use crate::pairs::Order;
 
 /// Heights above this, in units, are not told apart by the tolerances of a solver.
 pub(crate) const MAX_HEIGHT: u64 = 1 << 24;

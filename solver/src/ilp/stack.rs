@@ -11,8 +11,9 @@
 
 use core::cmp::Reverse;
 
-use super::orders::{Order, Orders, Pair};
+use super::orders::Orders;
 use crate::instance::Instance;
+use crate::pairs::{Order, Pair};
 
 /// Buffers of a stack that are ordered in all ways: 2^12 sets.
 const MOST: usize = 12;

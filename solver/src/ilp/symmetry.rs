@@ -5,8 +5,8 @@
 
 use core::cmp::Reverse;
 
-use super::orders::{Order, Pair};
 use crate::instance::Instance;
+use crate::pairs::{Order, Pair};
 
 /// Those of `pairs`, by index, whose order may be taken as in `seed`, with that order.
 pub(crate) fn free_choices(

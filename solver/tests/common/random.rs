@@ -146,3 +146,40 @@ pub(crate) fn rewritten(problem: &Problem, seed: u64) -> Problem {
     }
     other
 }
+
+/// Up to three conflicts between two buffers, with separations of both signs: holes of any width, conflicts
+/// that forbid nothing, alignments that differ, fixed offsets.
+pub(crate) fn signed(buffers: usize, seed: u64) -> Problem {
+    let mut random = Random(seed);
+    let largest = random.pick(&[2, 4, 7]);
+    let aligns: &[u64] = random.pick(&[&[1], &[1], &[2], &[4], &[1, 2, 4], &[1, 2, 3]]);
+    let fixed_percent = random.pick(&[0, 0, 20]);
+    let most = random.pick(&[1, 2, 3]);
+    let mut problem = Problem::new();
+    for _ in 0..buffers {
+        let align = random.pick(aligns);
+        let fixed = random.below(2 * largest).next_multiple_of(align);
+        let first = random.below(3) as i32;
+        problem.add_buffer(Buffer {
+            size: random.below(largest + 1),
+            align,
+            lifetime: Lifetime::new(first, first + random.below(3) as i32),
+            fixed: (random.below(100) < fixed_percent).then_some(fixed),
+        });
+    }
+    for b in 1..buffers {
+        for a in 0..b {
+            for _ in 0..random.below(most + 1) {
+                let mut separation = || random.below(3 * largest) as i64 - largest as i64;
+                let conflict = Conflict {
+                    a_below_b: separation(),
+                    b_below_a: separation(),
+                };
+                let (a, b) = random.pick(&[(a, b), (b, a)]);
+                let (a, b) = (BufferId(a as u32), BufferId(b as u32));
+                problem.add_conflict(a, b, conflict).unwrap();
+            }
+        }
+    }
+    problem
+}

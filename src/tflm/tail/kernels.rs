@@ -6,7 +6,7 @@
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
-use super::Width;
+use super::{ALIGNMENT, Width};
 use crate::graph::{Graph, Operator, Tensor};
 use crate::target::Library;
 use crate::tflm::scratch::cmsis_nn::kept_sums;
@@ -77,6 +77,9 @@ const fn pointers(bytes64: u64, bytes32: u64, data64: u64, data32: u64) -> Optio
 /// A row with nothing at all.
 const NOTHING: Option<Kernel> = row(0, 1, 0, 0);
 
+/// The row of CONCATENATION. SLICE has nothing.
+const CONCATENATION: Option<Kernel> = row(8, 4, 80, 24);
+
 /// The row of an operator, or `None` when TFLM has no kernel for it.
 ///
 /// Options are those that `flatbuffer_conversions.cc` allocates while it parses; data is what `Init` allocates.
@@ -97,7 +100,7 @@ pub(super) fn kernel(op: &Operator<'_>) -> Option<Kernel> {
         Op::CALL_ONCE                        => row( 4, 4,   8,   8), // call_once.cc
         Op::CAST                             => row( 8, 4,   0,   0), // cast.cc
         Op::CEIL | Op::FLOOR | Op::ROUND | Op::EXP | Op::NEG | Op::ZEROS_LIKE => NOTHING,
-        Op::CONCATENATION                    => row( 8, 4,  80,  24), // concatenation.cc
+        Op::CONCATENATION                    => CONCATENATION,        // concatenation.cc
         Op::CONV_2D | Op::DEPTHWISE_CONV_2D  => row(28, 4,  80,  56), // conv.h
         Op::CUMSUM                           => row( 2, 1,   0,   0), // cumsum.cc, data in Prepare
         Op::DEPTH_TO_SPACE | Op::SPACE_TO_DEPTH => row(4, 4, 0,   0), // depth_to_space.cc, space_to_depth.cc
@@ -182,6 +185,21 @@ pub(super) fn data(library: Library, op: &Operator<'_>, width: Width) -> u64 {
         _ => return own,
     };
     own + more.on(width)
+}
+
+/// Bytes of the options and of the struct of an operator, each with what its alignment takes at most.
+pub(super) fn kept(kernel: Option<Kernel>, data: u64, width: Width) -> u64 {
+    let options = kernel.and_then(|row| row.options).map_or(0, |options| {
+        let block = options.on(width);
+        block.bytes.next_multiple_of(block.align)
+    });
+    options + data.next_multiple_of(ALIGNMENT)
+}
+
+/// [`kept`] of an operator that does not exist yet: CONCATENATION, with the kernels of any library.
+pub(super) fn kept_by_concatenation(width: Width) -> u64 {
+    let data = CONCATENATION.map_or(0, |row| row.data.on(width));
+    kept(CONCATENATION, data, width)
 }
 
 /// Further buffers that an operator's `Init` and `Prepare` allocate, in order, each aligned to 16: what depends on its
