@@ -120,13 +120,7 @@ impl<'a> Kernels<'a> {
     }
 
     /// What is promised of an input and the output of the file's operator, or of a copy with other rows.
-    fn promise(
-        &self,
-        layer: u32,
-        input: u32,
-        output: u32,
-        rows: Option<(i64, i64)>,
-    ) -> Overlap {
+    fn promise(&self, layer: u32, input: u32, output: u32, rows: Option<(i64, i64)>) -> Overlap {
         let (rows_in, rows_out) = rows.unwrap_or_default();
         let key = (layer, [input, output], rows_in, rows_out);
         if let Some(known) = self.promises.borrow().get(&key) {
@@ -155,7 +149,9 @@ impl<'a> Kernels<'a> {
         let rows = rows.filter(|_| self.library != Library::Arenaplan);
         let found = self.with_rows(layer, rows, |graph, op| {
             let requests = scratch_requests(self.library, graph, op).into_iter();
-            requests.map(|bytes| bytes.next_multiple_of(ALIGNMENT)).sum()
+            requests
+                .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
+                .sum()
         });
         self.scratch.borrow_mut().insert(key, found);
         found
@@ -442,7 +438,10 @@ impl Work<'_, '_, '_> {
             cuts.dedup();
             for range in cuts.windows(2) {
                 let (mut first, mut last) = (NONE, 0);
-                for u in uses.iter().filter(|u| u.from <= range[0] && range[1] <= u.to) {
+                for u in uses
+                    .iter()
+                    .filter(|u| u.from <= range[0] && range[1] <= u.to)
+                {
                     if u.is_write {
                         first = first.min(u.clock);
                     }
@@ -543,9 +542,7 @@ impl Work<'_, '_, '_> {
                 continue;
             }
             let file = |t: u32| program.tensor(t).of;
-            let promise = self
-                .kernels
-                .promise(layer, file(input), file(output), rows);
+            let promise = self.kernels.promise(layer, file(input), file(output), rows);
             let below = (size - rounded(promise.input_above_output as i64)).min(low);
             let above = (bytes - rounded(promise.output_above_input as i64))
                 .min(high)

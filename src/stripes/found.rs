@@ -126,12 +126,16 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
         N::Operator { operator, reason } => {
             let why = match reason {
                 Reason::Kind => "is not known to work row by row".into(),
-                Reason::Shape => "has a tensor that is not of four dimensions with a batch of one".into(),
+                Reason::Shape => {
+                    "has a tensor that is not of four dimensions with a batch of one".into()
+                }
                 Reason::Type(ty) => format!(
                     "has tensors of type {}, which TFLM's SLICE and CONCATENATION do not take",
                     arenaplan_schema::names::tensor_type_name(ty)
                 ),
-                Reason::Inputs => "has more than its one input, or its weights, computed by the model".into(),
+                Reason::Inputs => {
+                    "has more than its one input, or its weights, computed by the model".into()
+                }
                 Reason::Operand => "has an operand that differs from row to row".into(),
                 Reason::Stored => "has a shape in the file that its kernel does not compute".into(),
             };

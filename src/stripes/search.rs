@@ -448,7 +448,12 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                 is_cut[op + 1] = true;
             }
         }
-        let uncut = self.base.curve.iter().zip(&is_cut).filter(|(_, cut)| !**cut);
+        let uncut = self
+            .base
+            .curve
+            .iter()
+            .zip(&is_cut)
+            .filter(|(_, cut)| !**cut);
         let peak = uncut.map(|(&bytes, _)| bytes).max().unwrap_or(0);
         Solution {
             peak: ways.iter().map(|(_, w)| w.peak).fold(peak, u64::max),
@@ -651,7 +656,10 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
 
 /// Adds a label unless another one is as good in everything.
 fn insert(labels: &mut Vec<Label>, new: Label) {
-    if labels.iter().any(|l| l.time <= new.time && l.tail <= new.tail) {
+    if labels
+        .iter()
+        .any(|l| l.time <= new.time && l.tail <= new.tail)
+    {
         return;
     }
     labels.retain(|l| l.time < new.time || l.tail < new.tail);
