@@ -18,8 +18,10 @@ pub(crate) struct Found {
     pub(crate) net: Net,
     /// What was cut, in this order.
     pub(crate) regions: Vec<Cut>,
-    /// Estimated bytes of the head.
+    /// Bytes alive at most, by estimate.
     pub(crate) peak: u64,
+    /// Bytes of the head, by a quick placement.
+    pub(crate) head: u64,
     /// Estimated bytes that the tail has more.
     pub(crate) extra_tail: i64,
     /// Multiplications with weights of the file.
@@ -100,6 +102,7 @@ pub(crate) fn search(
         regions: found.regions,
         net: found.net,
         peak: found.peak,
+        head: found.head,
         extra_tail: found.tail,
         macs: costs.whole_macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
