@@ -22,7 +22,7 @@ use crate::tflm::scratch::scratch_requests;
 
 /// How a net will be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Without any plan: tensors are whole, and the device places them.
     Greedy,
     /// Copies onto themselves, as every library keeps them, and ranges of bytes with lifetimes of their own.
