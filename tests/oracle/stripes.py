@@ -146,11 +146,13 @@ def check_file(program, source, output, plan, want):
         status, _, error = call(program, "verify", output)
         if status != 0:
             problems.append(f"verify: {error}")
-    back = output.with_name("stripped.tflite")
-    back.unlink(missing_ok=True)
-    status, _, error = call(program, "strip", output, "-o", back)
-    if status != 0 or back.read_bytes() != source.read_bytes():
-        problems.append(f"strip does not give back the model: {error}")
+    # Where nothing is gained, the file is the model as it was.
+    if plan["outcome"] == "planned" or is_striped(data):
+        back = output.with_name("stripped.tflite")
+        back.unlink(missing_ok=True)
+        status, _, error = call(program, "strip", output, "-o", back)
+        if status != 0 or back.read_bytes() != source.read_bytes():
+            problems.append(f"strip does not give back the model: {error}")
     return head, problems
 
 
