@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::aliasing::Level;
 use crate::plan::Stripes;
-use crate::report::{Arena, LibraryHead, Report};
+use crate::report::{Arena, LibraryHead, Report, Striped};
 use crate::target::Target;
 
 /// Plans the tensor arena of TensorFlow Lite models offline, so that microcontrollers need less RAM.
@@ -153,6 +153,14 @@ impl Bits {
         match self {
             Bits::B32 => head.arena_32.arena_bytes,
             Bits::B64 => head.arena_64.arena_bytes,
+        }
+    }
+
+    /// The arena in bytes without stripes on a device of this width.
+    pub(super) fn before_stripes(self, striped: &Striped) -> u64 {
+        match self {
+            Bits::B32 => striped.arena_32_bytes_before,
+            Bits::B64 => striped.arena_64_bytes_before,
         }
     }
 

@@ -8,7 +8,7 @@ use anyhow::bail;
 use super::args::{ExportArgs, ExportFormat, OutputArgs};
 use super::models::{self, Source};
 use super::output::{self, Destination};
-use super::plan::{about_scratch, planning};
+use super::plan::{about_scratch, planning, without_offsets};
 use super::text::{shown, thousands};
 use super::{Status, complain, each, print};
 use crate::codegen::{self, RustOptions};
@@ -28,6 +28,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
         );
     }
     let found = models::find(std::slice::from_ref(&args.model), None);
+    without_offsets(&args.freedom, &args.layout, &args.search)?;
     let options = planning(&args.layout, &args.search, &args.freedom, &found)?;
     let (_, status) = each(&found, |_, source| one(args, &options, source))?;
     Ok(status)

@@ -13,6 +13,7 @@ use crate::execute::{self, Feed, Setting};
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::report::{Outcome, Report, Striped, StripedRegion};
+use crate::stripes::cost::Machine;
 use crate::stripes::{self, Found};
 
 /// How many rewritings are planned: the best ones by their estimates.
@@ -125,7 +126,13 @@ pub(super) fn best(
             before: Some(&plain.report),
         };
         let mut planned = plan_base(&base, options, None)?;
-        planned.report.stripes = Some(described(found, graph, &rewritten, &plain.report));
+        planned.report.stripes = Some(described(
+            found,
+            graph,
+            &rewritten,
+            options,
+            &plain.report,
+        ));
         let is_better = |than: &Planned| arena(&planned.report) < arena(&than.report);
         if best.as_ref().is_none_or(|(best, _)| is_better(best)) {
             best = Some((planned, bytes));
@@ -164,7 +171,13 @@ fn is_accepted(striped: &Report, plain: &Report) -> bool {
 }
 
 /// What is told of a rewriting.
-fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Report) -> Striped {
+fn described(
+    found: &Found,
+    graph: &Graph<'_>,
+    rewritten: &Graph<'_>,
+    options: &Options,
+    plain: &Report,
+) -> Striped {
     let operators = |graph: &Graph<'_>| graph.operators().count();
     let kinds = |graph: &Graph<'_>| {
         let all = graph.operators();
@@ -182,6 +195,7 @@ fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Re
     });
     Striped {
         regions: regions.collect(),
+        machine: Machine::of(options.kernels()),
         macs: found.macs,
         extra_macs: found.extra_macs,
         instructions: found.instructions,
@@ -191,6 +205,7 @@ fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Re
         added_kinds,
         head_bytes_before: plain.head_bytes,
         arena_32_bytes_before: plain.arena_32.arena_bytes,
+        arena_64_bytes_before: plain.arena_64.arena_bytes,
     }
 }
 
