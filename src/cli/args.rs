@@ -202,7 +202,7 @@ pub(super) struct FreedomArgs {
     ///
     /// Stock SLICEs and CONCATENATIONs are put around copies of the layers; the outputs stay the same to the bit, with any
     /// kernels. Work is estimated in instructions of a Cortex-M4.
-    #[arg(long, value_name = "PERCENT|auto|no", default_value_t = Stripes::No)]
+    #[arg(long, value_name = "PERCENT|auto|no", default_value_t = Stripes::No, allow_hyphen_values = true)]
     pub(super) stripes: Stripes,
     /// Whether offsets are written; without, stripes are all that changes, and the device places the tensors
     #[arg(long = "plan", value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]

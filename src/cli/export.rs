@@ -149,8 +149,10 @@ fn chosen<'b>(
     bytes: &'b [u8],
 ) -> anyhow::Result<(Cow<'b, [u8]>, Options)> {
     let mut options = options.clone();
-    let has_plan =
-        || anyhow::Ok(StoredPlan::read(&Graph::read(Model::parse(bytes)?)?) != StoredPlan::Absent);
+    let has_plan = || {
+        let graph = Graph::read(Model::parse(bytes)?)?;
+        anyhow::Ok(StoredPlan::read(&graph) != StoredPlan::Absent || graph.is_rewritten())
+    };
     if args.target.is_none() && has_plan()? {
         if args.asks_for_planning() {
             bail!(
