@@ -13,10 +13,12 @@ use crate::model::Model;
 mod compare;
 mod memory;
 mod noise;
+mod trace;
 
 pub use compare::{Comparison, Difference, compare, without_plan};
 pub use memory::Memory;
 pub use noise::Noise;
+pub(crate) use trace::traces;
 
 /// No arena is made larger, so that a damaged file cannot ask for all memory of this machine.
 const LARGEST_ARENA: usize = 1 << 30;

@@ -16,6 +16,8 @@ mod emit;
 mod estimate;
 mod found;
 mod net;
+mod place;
+mod proof;
 mod region;
 mod rows;
 mod search;
@@ -28,6 +30,7 @@ mod tests;
 
 pub(crate) use found::{Found, search};
 pub use net::{Net, Reason};
+pub(crate) use proof::{ProofError, prove};
 pub use region::Region;
 pub use seen::{Seen, SeenLayers, seen};
 pub use rows::{Given, Rows, Window};

@@ -278,9 +278,11 @@ impl Views {
     /// Faults of a layout, by the offset of each tensor: with reference kernels, and with those that nobody knows.
     fn faults(&self, offsets: &[u64]) -> Vec<Violation> {
         let graph = Graph::read(Model::parse(&self.bytes).unwrap()).unwrap();
+        let planned = || graph.tensors.iter().filter(|t| t.is_planned());
+        assert_eq!(offsets.len(), planned().count());
         let pieces: Vec<_> = offsets
             .iter()
-            .zip(&graph.tensors)
+            .zip(planned())
             .map(|(&offset, tensor)| Piece {
                 tag: Tag::Tensor(tensor.id),
                 offset,
@@ -468,6 +470,182 @@ fn a_view_of_a_tensor_that_is_written_again() {
     assert!(build(false).is_right(&[0, 64, 64, 128]));
     assert!(build(true).is_right(&[0, 64, 128, 192]));
     assert!(!build(true).is_right(&[0, 64, 64, 128]));
+}
+
+/// Rows of `x` are taken in two parts with a row in common, and each is made into something else:
+///
+/// ```text
+/// x: rows 0 1 2 3 4 5      first: 0..4   second: 3..6
+/// ```
+///
+/// The order of operators is: x, first, a = f(first), second, b = f(second), [a, b]. Offsets are rows of 16 bytes, of
+/// x (from 8 on), first, a, second, b, out; the input `i` is far away.
+fn stripes() -> Views {
+    let mut model = build::Plain::default();
+    let i = model.shaped(&[1, 6, 1, 4]);
+    let x = model.made(Op::ABS, &[i]);
+    let first = model.slice(x, &[0, 0, 0, 0], &[1, 4, 1, 4]);
+    let a = model.made(Op::NEG, &[first]);
+    let second = model.slice(x, &[0, 3, 0, 0], &[1, 3, 1, 4]);
+    let b = model.made(Op::NEG, &[second]);
+    let out = model.join(&[a, b], 1);
+    model.inputs.push(i);
+    model.outputs.push(out);
+    Views::new(&model)
+}
+
+#[test]
+fn rows_that_were_taken_are_free() {
+    let views = stripes();
+    let with = |first: u64, a: u64, second: u64, b: u64, out: u64| {
+        let rows = [100, 8, first, a, second, b, out];
+        views.faults(&rows.map(|row| row * 16))
+    };
+    // x is at 8..14, and rows 11..14 are needed by the second part.
+    let lost = |found: &[Violation], operator: u32, row: u64| {
+        let is_lost = |v: &Violation| match v {
+            Violation::Overwritten {
+                at: Place::Operator(op),
+                offset,
+                ..
+            }
+            | Violation::ReadTooLate {
+                operator: op,
+                offset,
+                ..
+            } => op.index == operator && *offset == row * 16,
+            _ => false,
+        };
+        assert!(found.iter().any(is_lost), "{found:?}");
+    };
+    assert_eq!(with(20, 24, 28, 32, 40), [], "all apart");
+    assert_eq!(
+        with(20, 7, 28, 32, 40),
+        [],
+        "a over rows that are done with"
+    );
+    assert_eq!(with(20, 4, 28, 32, 40), [], "and less of them");
+    lost(&with(20, 8, 28, 32, 40), 3, 11);
+    lost(&with(20, 9, 28, 32, 40), 3, 11);
+    assert_eq!(with(20, 14, 28, 32, 40), [], "a behind x");
+    lost(&with(20, 13, 28, 32, 40), 3, 13);
+    // The parts where they are in x.
+    assert_eq!(with(8, 4, 11, 32, 40), [], "two views");
+    assert_eq!(with(8, 4, 28, 32, 40), [], "one view");
+    lost(&with(8, 12, 28, 32, 40), 3, 12);
+    assert_eq!(with(20, 7, 11, 32, 40), [], "the other");
+    lost(&with(9, 24, 28, 32, 40), 1, 9);
+    assert_eq!(with(20, 24, 7, 32, 40), []);
+    // The second part is taken over rows of x that nobody reads then, but not over its own.
+    assert_eq!(with(20, 24, 8, 32, 40), []);
+    lost(&with(20, 24, 12, 32, 40), 3, 12);
+    // b is written when all of x is done with; a is still to be joined.
+    assert_eq!(with(20, 7, 28, 11, 40), []);
+    lost(&with(20, 7, 28, 10, 40), 5, 10);
+    // In their slots, and x over what is not written yet.
+    assert_eq!(with(20, 4, 28, 8, 4), []);
+    assert_eq!(with(8, 4, 11, 8, 4), []);
+    assert_ne!(with(8, 4, 11, 8, 5), [], "a row beside the slots");
+    // What is written one operator earlier, when the rows are still to be taken.
+    lost(&with(11, 24, 28, 32, 40), 1, 11);
+    // The first part over rows that are still to be taken by the second.
+    lost(&with(12, 24, 28, 32, 40), 3, 12);
+}
+
+/// Bytes that a slice leaves out between those that it takes.
+#[test]
+fn columns_that_nobody_takes_are_free() {
+    let mut model = build::Plain::default();
+    let i = model.shaped(&[1, 3, 2, 4]);
+    let x = model.made(Op::ABS, &[i]);
+    let y = model.shaped(&[1, 1, 1, 4]);
+    let small = model.shaped(&[1, 1, 1, 4]);
+    model.op(Op::NEG, &[small], &[y]);
+    let left = model.slice(x, &[0, 0, 0, 0], &[1, 3, 1, 4]);
+    let out = model.made(Op::ABS, &[left]);
+    model.inputs.extend([i, small]);
+    model.outputs.extend([out, y]);
+    let views = Views::new(&model);
+    // y lies on a row of the right column of x, which has rows 8, 10 and 12 in the left one.
+    for (y, is_right) in [
+        (7, true),
+        (8, false),
+        (9, true),
+        (10, false),
+        (11, true),
+        (13, true),
+    ] {
+        let rows = [100, 8, y, 50, 20, 30];
+        assert_eq!(views.is_right(&rows.map(|row| row * 16)), is_right, "{y}");
+    }
+    // Too early: what is written before x is gone, wherever x has bytes.
+    let mut early = build::Plain::default();
+    let i = early.shaped(&[1, 3, 2, 4]);
+    let y = early.made(Op::ABS, &[i]);
+    let x = early.made(Op::ABS, &[i]);
+    let left = early.slice(x, &[0, 0, 0, 0], &[1, 3, 1, 4]);
+    let out = early.made(Op::ABS, &[left]);
+    early.inputs.push(i);
+    early.outputs.extend([out, y]);
+    let views = Views::new(&early);
+    for (y, is_right) in [(2, true), (4, false), (13, false), (14, true)] {
+        let rows = [100, y, 8, 30, 40];
+        assert_eq!(views.is_right(&rows.map(|row| row * 16)), is_right, "{y}");
+    }
+}
+
+/// A reader of all, an output of the graph, and a part that is not constant keep the whole alive.
+#[test]
+fn who_reads_all_keeps_all() {
+    let build = |also: Option<Op>, is_output: bool, is_constant: bool| {
+        let mut model = build::Plain::default();
+        let i = model.shaped(&[1, 4, 1, 4]);
+        let x = model.made(Op::ABS, &[i]);
+        let first = model.slice(x, &[0, 0, 0, 0], &[1, 2, 1, 4]);
+        if !is_constant {
+            model.constants.remove(0);
+            let begin = model.ops[1].inputs[1];
+            model.inputs.push(begin);
+        }
+        let a = model.made(Op::NEG, &[first]);
+        model.inputs.push(i);
+        model.outputs.push(a);
+        if let Some(code) = also {
+            let all = model.made(code, &[x]);
+            model.outputs.push(all);
+        }
+        model.outputs.extend(is_output.then_some(x));
+        (Views::new(&model), is_constant)
+    };
+    // a on x, from row 8 on.
+    let is_right = |(views, is_constant): (Views, bool), a: u64| {
+        let mut rows = vec![100, 8, 20, a, 30];
+        if !is_constant {
+            rows.insert(3, 60);
+        }
+        let graph = Graph::read(Model::parse(&views.bytes).unwrap()).unwrap();
+        rows.truncate(graph.tensors.iter().filter(|t| t.is_planned()).count());
+        views.is_right(&rows.iter().map(|row| row * 16).collect::<Vec<_>>())
+    };
+    for a in [8, 10] {
+        assert!(is_right(build(None, false, true), a));
+        assert!(!is_right(build(Some(Op::ABS), false, true), a));
+        assert!(!is_right(build(None, true, true), a));
+        assert!(is_right(build(None, false, false), a), "read before a is");
+    }
+    // While the operator itself writes, all is still to be read if it may be.
+    let overlapping = |(views, is_constant): (Views, bool)| {
+        let mut rows = vec![100, 8, 10, 40];
+        if !is_constant {
+            rows.insert(3, 60);
+        }
+        views.is_right(&rows.iter().map(|row| row * 16).collect::<Vec<_>>())
+    };
+    assert!(
+        overlapping(build(None, false, true)),
+        "on rows that nobody takes"
+    );
+    assert!(!overlapping(build(None, false, false)));
 }
 
 /// What a kernel does in place is right with known kernels, and wrong where any kernel may run.

@@ -4,23 +4,19 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use arenaplan_schema::patch::{self, Edit};
+use arenaplan_schema::patch::{self, Edit, Rewrite};
 
 use super::base::Base;
 use super::{Options, Planned, patch_error, plan_base};
 use crate::error::Error;
-use crate::execute::{self, Feed, Setting};
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::report::{Outcome, Report, Striped, StripedRegion};
 use crate::stripes::cost::Machine;
-use crate::stripes::{self, Found};
+use crate::stripes::{self, Found, ProofError, prove};
 
 /// How many rewritings are planned: the best ones by their estimates.
 const MAX_PLANNED: usize = 4;
-
-/// How many inputs a rewriting is run with beside the file that came in.
-const PROOF_INVOKES: usize = 3;
 
 /// Whether layers may be computed in row stripes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,11 +106,11 @@ pub(super) fn best(
         }
     };
     let original = graph.model.bytes();
-    let mut best: Option<(Planned, Vec<u8>)> = None;
+    let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
     for found in found.iter().take(MAX_PLANNED) {
-        let rewrite = vec![found.net.rewrite(graph)?];
+        let rewrite = found.net.rewrite(graph)?;
         let edit = Edit {
-            rewrite: rewrite.clone(),
+            rewrite: vec![rewrite.clone()],
             ..Edit::default()
         };
         let bytes = patch::graft(original, &edit).map_err(patch_error)?;
@@ -122,7 +118,7 @@ pub(super) fn best(
         let base = Base {
             graph: &rewritten,
             original,
-            rewrite,
+            rewrite: vec![rewrite.clone()],
             before: Some(&plain.report),
         };
         let mut planned = plan_base(&base, options, None)?;
@@ -133,23 +129,26 @@ pub(super) fn best(
             options,
             &plain.report,
         ));
-        let is_better = |than: &Planned| arena(&planned.report) < arena(&than.report);
-        if best.as_ref().is_none_or(|(best, _)| is_better(best)) {
-            best = Some((planned, bytes));
+        if !is_accepted(&planned.report, &plain.report) {
+            continue;
+        }
+        if best
+            .as_ref()
+            .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report))
+        {
+            best = Some((planned, bytes, rewrite));
         }
     }
-    let Some((best, rewritten)) = best.filter(|(best, _)| is_accepted(&best.report, &plain.report))
-    else {
-        plain.report.no_stripes = Some(
-            "no way to cut the layers at the peak into stripes makes the arena smaller".into(),
-        );
+    let Some((best, bytes, rewrite)) = best else {
+        plain.report.no_stripes =
+            Some("no way to cut the layers at the peak makes the arena smaller".into());
         return Ok(plain);
     };
-    match prove(&rewritten, original) {
+    match prove(&bytes, &rewrite, graph) {
         Ok(()) => Ok(best),
         Err(ProofError::NotRun(reason)) => {
             plain.report.no_stripes = Some(format!(
-                "stripes are written only where the result was run beside the original, and the model {reason}"
+                "stripes are written only where the result was run beside the model, and it {reason}"
             ));
             Ok(plain)
         }
@@ -157,9 +156,10 @@ pub(super) fn best(
     }
 }
 
-/// What is to be small: what to reserve on a device with 32-bit pointers, then the head.
-fn arena(report: &Report) -> (u64, u64) {
-    (report.arena_32.arena_bytes, report.head_bytes)
+/// What is to be small: what to reserve on a device with 32-bit pointers, then the head, then the work that is added.
+fn size(report: &Report) -> (u64, u64, i64) {
+    let added = report.stripes.as_ref().map_or(0, |s| s.extra_instructions);
+    (report.arena_32.arena_bytes, report.head_bytes, added)
 }
 
 /// Whether a rewriting is better than the model without stripes, and on no library of the target worse than what the device
@@ -167,6 +167,7 @@ fn arena(report: &Report) -> (u64, u64) {
 fn is_accepted(striped: &Report, plain: &Report) -> bool {
     let no_library_is_worse =
         (striped.libraries.iter()).all(|library| library.head_bytes <= library.greedy_head_bytes);
+    let arena = |report: &Report| report.arena_32.arena_bytes;
     arena(striped) < arena(plain) && no_library_is_worse
 }
 
@@ -206,38 +207,5 @@ fn described(
         head_bytes_before: plain.head_bytes,
         arena_32_bytes_before: plain.arena_32.arena_bytes,
         arena_64_bytes_before: plain.arena_64.arena_bytes,
-    }
-}
-
-/// Why a rewriting may not be written.
-enum ProofError {
-    /// The runtime cannot run the model, as it says.
-    NotRun(String),
-    /// Rewriting and original computed different outputs.
-    Differs(String),
-}
-
-/// Runs both files on several inputs.
-fn prove(striped: &[u8], original: &[u8]) -> Result<(), ProofError> {
-    let unplanned =
-        execute::without_plan(original).map_err(|e| ProofError::Differs(e.to_string()))?;
-    let setting = Setting {
-        feed: Feed::Noise(1),
-        invokes: PROOF_INVOKES,
-        ..Setting::default()
-    };
-    match execute::compare(striped, &unplanned, &setting) {
-        Ok(comparison) => match comparison.difference {
-            None => Ok(()),
-            Some(difference) => Err(ProofError::Differs(format!(
-                "with stripes, element {} of output {} is {} instead of {}",
-                difference.element, difference.output, difference.planned, difference.unplanned
-            ))),
-        },
-        Err(error) => match execute::run(&unplanned, &setting, |_, _| {}) {
-            // The original runs, so that the rewriting must run as well.
-            Ok(_) => Err(ProofError::Differs(format!("the striped model {error}"))),
-            Err(error) => Err(ProofError::NotRun(error.to_string())),
-        },
     }
 }

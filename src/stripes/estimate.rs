@@ -85,6 +85,11 @@ impl<'a> Kernels<'a> {
         }
     }
 
+    /// How the net will be planned.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// Does something with the graph while an operator has these rows; `None` leaves the file's.
     fn with_rows<R>(
         &self,
@@ -120,13 +125,7 @@ impl<'a> Kernels<'a> {
     }
 
     /// What is promised of an input and the output of the file's operator, or of a copy with other rows.
-    fn promise(
-        &self,
-        layer: u32,
-        input: u32,
-        output: u32,
-        rows: Option<(i64, i64)>,
-    ) -> Overlap {
+    fn promise(&self, layer: u32, input: u32, output: u32, rows: Option<(i64, i64)>) -> Overlap {
         let (rows_in, rows_out) = rows.unwrap_or_default();
         let key = (layer, [input, output], rows_in, rows_out);
         if let Some(known) = self.promises.borrow().get(&key) {
@@ -155,7 +154,9 @@ impl<'a> Kernels<'a> {
         let rows = rows.filter(|_| self.library != Library::Arenaplan);
         let found = self.with_rows(layer, rows, |graph, op| {
             let requests = scratch_requests(self.library, graph, op).into_iter();
-            requests.map(|bytes| bytes.next_multiple_of(ALIGNMENT)).sum()
+            requests
+                .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
+                .sum()
         });
         self.scratch.borrow_mut().insert(key, found);
         found
@@ -197,6 +198,19 @@ impl<'n> Program<'n> {
     }
 }
 
+impl Program<'_> {
+    /// Rows of the input and of the output of a copy; `None` for the file's own operator.
+    fn rows(&self, op: &NetOperator) -> Option<(i64, i64)> {
+        if let Kind::Layer { is_copy: false, .. } = op.kind {
+            return None;
+        }
+        let mut inputs = op.inputs.iter().flatten().map(|&t| self.tensor(t));
+        let input = inputs.find(|t| t.is_placed).map_or(0, |t| t.rows);
+        let output = op.outputs.first().map_or(0, |&t| self.tensor(t).rows);
+        Some((input, output))
+    }
+}
+
 /// A range of bytes that is alive from one clock to another, both included. The clock is 0 at the start and counts operators
 /// from 1, as TFLM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +225,7 @@ pub(crate) struct Alive {
 }
 
 /// A tensor's place: its buffer, and bytes from the start of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) buffer: u32,
     pub(crate) at: i64,
@@ -226,6 +240,22 @@ pub(crate) struct Estimate {
     pub(crate) alive: Vec<Alive>,
     /// Where the tensors of the program are, by their numbers; `None` for those that have no place.
     pub(crate) places: Vec<Option<Place>>,
+    /// Scratch memory: the clock, and bytes.
+    pub(crate) scratch: Vec<(u32, u64)>,
+}
+
+/// An input and an output that may share bytes while their operator runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meeting {
+    pub(crate) clock: u32,
+    pub(crate) input: Place,
+    pub(crate) output: Place,
+    pub(crate) input_bytes: i64,
+    pub(crate) output_bytes: i64,
+    /// How far the input must be above the output.
+    pub(crate) input_above_output: i64,
+    /// Or the output above the input.
+    pub(crate) output_above_input: i64,
 }
 
 impl Estimate {
@@ -278,11 +308,117 @@ pub(crate) fn estimate(program: &Program<'_>, kernels: &Kernels<'_>) -> Estimate
         now += step;
         curve.push(now as u64);
     }
-    work.adjust(&alive, &mut curve);
-    Estimate {
+    let scratch = work.scratch();
+    for &(clock, bytes) in &scratch {
+        curve[clock as usize] += bytes;
+    }
+    let mut estimate = Estimate {
         curve,
         alive,
         places: work.places,
+        scratch,
+    };
+    let mut shared: BTreeMap<(u32, Place), (i64, i64)> = BTreeMap::new();
+    for meeting in meetings(program, kernels, &estimate) {
+        let key = (meeting.clock, meeting.output);
+        let all = shared.entry(key).or_insert((0, meeting.output_bytes));
+        all.0 += meeting.shared(&estimate.alive);
+    }
+    for ((clock, _), (bytes, most)) in shared {
+        let now = &mut estimate.curve[clock as usize];
+        *now = now.saturating_sub(bytes.min(most).max(0) as u64);
+    }
+    estimate
+}
+
+/// All inputs and outputs that the kernels let share bytes.
+pub(crate) fn meetings(
+    program: &Program<'_>,
+    kernels: &Kernels<'_>,
+    estimate: &Estimate,
+) -> Vec<Meeting> {
+    let mut found = Vec::new();
+    if kernels.mode != Mode::Overlap {
+        return found;
+    }
+    let rounded = |bytes: u64| bytes.next_multiple_of(ALIGNMENT) as i64;
+    let place = |t: u32| estimate.places.get(t as usize).copied().flatten();
+    for (op, clock) in program.operators.iter().zip(1..) {
+        // The rows that a PAD's copy adds are in a constant of its own.
+        let Kind::Layer { index, .. } = op.kind else {
+            continue;
+        };
+        for &to in &op.outputs {
+            let Some(output) = place(to) else { continue };
+            for (k, &from) in op.inputs.iter().enumerate() {
+                let Some(from) = from.filter(|_| !op.inputs[..k].contains(&from)) else {
+                    continue;
+                };
+                let Some(input) = place(from).filter(|p| p.buffer != output.buffer) else {
+                    continue;
+                };
+                let bytes = [from, to].map(|t| program.tensor(t).bytes());
+                let meeting = Meeting {
+                    clock,
+                    input,
+                    output,
+                    input_bytes: rounded(bytes[0]),
+                    output_bytes: rounded(bytes[1]),
+                    input_above_output: rounded(bytes[1]),
+                    output_above_input: rounded(bytes[0]),
+                };
+                if meeting.ends(&estimate.alive) == (0, 0) {
+                    continue;
+                }
+                let file = |t: u32| program.tensor(t).of;
+                let rows = program.rows(op);
+                let promise = kernels.promise(index, file(from), file(to), rows);
+                let meeting = Meeting {
+                    input_above_output: rounded(promise.input_above_output)
+                        .min(meeting.output_bytes),
+                    output_above_input: rounded(promise.output_above_input)
+                        .min(meeting.input_bytes),
+                    ..meeting
+                };
+                let is_less = meeting.input_above_output < meeting.output_bytes
+                    || meeting.output_above_input < meeting.input_bytes;
+                if is_less {
+                    found.push(meeting);
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Meeting {
+    /// Bytes at the start and at the end of the input that nobody reads later.
+    fn ends(&self, alive: &[Alive]) -> (i64, i64) {
+        let (buffer, from) = (self.input.buffer, self.input.at);
+        let to = from + self.input_bytes;
+        let start = alive.partition_point(|a| (a.buffer, a.to) <= (buffer, from));
+        let pieces = alive[start..].iter();
+        let pieces = pieces.take_while(|a| a.buffer == buffer && a.from < to);
+        let (mut low, mut high, mut is_low) = (0, 0, true);
+        for piece in pieces {
+            let count = piece.to.min(to) - piece.from.max(from);
+            match piece.last == self.clock && piece.first < self.clock {
+                true => {
+                    high += count;
+                    low += if is_low { count } else { 0 };
+                }
+                false => (high, is_low) = (0, false),
+            }
+        }
+        (low, high)
+    }
+
+    /// The most bytes that both can share.
+    fn shared(&self, alive: &[Alive]) -> i64 {
+        let (low, high) = self.ends(alive);
+        let below = (self.output_bytes - self.input_above_output).min(low);
+        let above = (self.input_bytes - self.output_above_input).min(high);
+        below.max(above.min(self.output_bytes)).max(0)
     }
 }
 
@@ -442,7 +578,10 @@ impl Work<'_, '_, '_> {
             cuts.dedup();
             for range in cuts.windows(2) {
                 let (mut first, mut last) = (NONE, 0);
-                for u in uses.iter().filter(|u| u.from <= range[0] && range[1] <= u.to) {
+                for u in uses
+                    .iter()
+                    .filter(|u| u.from <= range[0] && range[1] <= u.to)
+                {
                     if u.is_write {
                         first = first.min(u.clock);
                     }
@@ -470,88 +609,16 @@ impl Work<'_, '_, '_> {
         alive
     }
 
-    /// Adds scratch memory, and takes off what outputs share with inputs that die.
-    fn adjust(&self, alive: &[Alive], curve: &mut [u64]) {
+    /// Scratch memory: clocks and bytes.
+    fn scratch(&self) -> Vec<(u32, u64)> {
         let program = self.program;
-        for ((op, bytes), clock) in program.operators.iter().zip(&mut curve[1..]).zip(1..) {
-            let (Kind::Layer { index, .. } | Kind::Pad { index, .. }) = op.kind else {
-                continue;
-            };
-            let rows_of = |t: Option<u32>| t.map_or(0, |t| program.tensor(t).rows);
-            let rows = match op.kind {
-                Kind::Layer { is_copy: false, .. } => None,
-                _ => {
-                    let placed = |t: &&u32| program.tensor(**t).is_placed;
-                    let input = op.inputs.iter().flatten().find(placed).copied();
-                    Some((rows_of(input), rows_of(op.outputs.first().copied())))
-                }
-            };
-            *bytes += self.kernels.scratch(index, rows);
-            // The rows that a PAD's copy adds are in a constant of its own.
-            if self.kernels.mode == Mode::Overlap && !matches!(op.kind, Kind::Pad { .. }) {
-                for &output in &op.outputs {
-                    let shared = self.shared(op, index, rows, output, (alive, clock));
-                    *bytes -= shared.min(*bytes);
-                }
-            }
-        }
-    }
-
-    /// Bytes that an output shares with inputs.
-    fn shared(
-        &self,
-        op: &NetOperator,
-        layer: u32,
-        rows: Option<(i64, i64)>,
-        output: u32,
-        (alive, clock): (&[Alive], u32),
-    ) -> u64 {
-        let program = self.program;
-        let Some(to) = self.places[output as usize] else {
-            return 0;
-        };
-        let rounded = |bytes: i64| (bytes as u64).next_multiple_of(ALIGNMENT) as i64;
-        let size = rounded(self.bytes(output));
-        let mut shared = 0;
-        for (k, &input) in op.inputs.iter().enumerate() {
-            let Some(input) = input.filter(|_| !op.inputs[..k].contains(&input)) else {
-                continue;
-            };
-            let Some(from) = self.places[input as usize] else {
-                continue;
-            };
-            if from.buffer == to.buffer {
-                continue;
-            }
-            // Bytes at either end that nobody reads later.
-            let bytes = self.bytes(input);
-            let start = alive.partition_point(|a| (a.buffer, a.to) <= (from.buffer, from.at));
-            let pieces = alive[start..].iter();
-            let pieces = pieces.take_while(|a| a.buffer == from.buffer && a.from < from.at + bytes);
-            let (mut low, mut high, mut is_low) = (0, 0, true);
-            for piece in pieces {
-                let count = piece.to.min(from.at + rounded(bytes)) - piece.from.max(from.at);
-                match piece.last == clock && piece.first < clock {
-                    true => {
-                        high += count;
-                        low += if is_low { count } else { 0 };
-                    }
-                    false => (high, is_low) = (0, false),
-                }
-            }
-            if low == 0 && high == 0 {
-                continue;
-            }
-            let file = |t: u32| program.tensor(t).of;
-            let promise = self
-                .kernels
-                .promise(layer, file(input), file(output), rows);
-            let below = (size - rounded(promise.input_above_output as i64)).min(low);
-            let above = (bytes - rounded(promise.output_above_input as i64))
-                .min(high)
-                .min(size);
-            shared += below.max(above).max(0);
-        }
-        shared.min(size) as u64
+        let all = program.operators.iter().zip(1..).map(|(op, clock)| {
+            let bytes = op.layer().map_or(0, |index| {
+                let rows = program.rows(op);
+                self.kernels.scratch(index, rows)
+            });
+            (clock, bytes)
+        });
+        all.filter(|s| s.1 > 0).collect()
     }
 }

@@ -18,8 +18,10 @@ pub(crate) struct Found {
     pub(crate) net: Net,
     /// What was cut, in this order.
     pub(crate) regions: Vec<Cut>,
-    /// Estimated bytes of the head.
+    /// Bytes alive at most, by estimate.
     pub(crate) peak: u64,
+    /// Bytes of the head, by a quick placement.
+    pub(crate) head: u64,
     /// Estimated bytes that the tail has more.
     pub(crate) extra_tail: i64,
     /// Multiplications with weights of the file.
@@ -100,6 +102,7 @@ pub(crate) fn search(
         regions: found.regions,
         net: found.net,
         peak: found.peak,
+        head: found.head,
         extra_tail: found.tail,
         macs: costs.whole_macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
@@ -126,12 +129,16 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
         N::Operator { operator, reason } => {
             let why = match reason {
                 Reason::Kind => "is not known to work row by row".into(),
-                Reason::Shape => "has a tensor that is not of four dimensions with a batch of one".into(),
+                Reason::Shape => {
+                    "has a tensor that is not of four dimensions with a batch of one".into()
+                }
                 Reason::Type(ty) => format!(
                     "has tensors of type {}, which TFLM's SLICE and CONCATENATION do not take",
                     arenaplan_schema::names::tensor_type_name(ty)
                 ),
-                Reason::Inputs => "has more than its one input, or its weights, computed by the model".into(),
+                Reason::Inputs => {
+                    "has more than its one input, or its weights, computed by the model".into()
+                }
                 Reason::Operand => "has an operand that differs from row to row".into(),
                 Reason::Stored => "has a shape in the file that its kernel does not compute".into(),
             };

@@ -13,10 +13,13 @@
 //! is. The search does this for falling peaks, and then moves the cuts of the best choices. Limits are counted in work, never
 //! in time.
 
+use std::collections::BTreeMap;
+
 use super::MAX_STRIPES;
 use super::estimate::{Estimate, Kernels, Mode, Program, estimate};
 use super::found::Cut;
 use super::net::{Net, NetTensor, Reason, Rule};
+use super::place;
 use super::region::Region;
 use super::spent::{Costs, Spent};
 
@@ -40,8 +43,10 @@ pub(crate) struct Goal<'k, 'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) net: Net,
-    /// Estimated bytes of the head.
+    /// Bytes alive at most.
     pub(crate) peak: u64,
+    /// Bytes of the head, by a quick placement.
+    pub(crate) head: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
     pub(crate) tail: i64,
     /// More time, in the unit of the costs.
@@ -107,7 +112,13 @@ const LABELS: usize = 8;
 /// Answers.
 const ANSWERS: usize = 6;
 /// Choices of which the cuts are moved.
-const REFINED: usize = 10;
+const REFINED: usize = 12;
+/// Choices that are placed.
+const PLACED: usize = 40;
+/// Choices of the same regions among them, before cuts are moved.
+const ALIKE: usize = 4;
+/// The solver's nodes for each.
+const NODES: u64 = 4_000;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
 const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
@@ -448,7 +459,12 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                 is_cut[op + 1] = true;
             }
         }
-        let uncut = self.base.curve.iter().zip(&is_cut).filter(|(_, cut)| !**cut);
+        let uncut = self
+            .base
+            .curve
+            .iter()
+            .zip(&is_cut)
+            .filter(|(_, cut)| !**cut);
         let peak = uncut.map(|(&bytes, _)| bytes).max().unwrap_or(0);
         Solution {
             peak: ways.iter().map(|(_, w)| w.peak).fold(peak, u64::max),
@@ -506,22 +522,24 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         found
     }
 
-    /// Moves the cuts of the best choices, and makes nets of them.
+    /// Moves the cuts of the best choices, and makes nets of them. The best are placed, since some leave gaps.
     fn best(&mut self, mut solutions: Vec<Solution>) -> Vec<Found> {
-        solutions.sort_by_cached_key(|s| (self.value(s), s.ways.len()));
-        solutions.dedup();
-        solutions.truncate(REFINED);
+        self.sort(&mut solutions);
         self.work = self.work.max(WORK / 8);
-        let refined = solutions.into_iter().map(|s| self.refine(s));
-        let mut refined: Vec<Solution> = refined.collect();
-        refined.sort_by_cached_key(|s| (self.value(s), s.ways.len()));
-        refined.dedup();
+        let mut all = Vec::new();
+        for (count, solution) in self.distinct(solutions).into_iter().enumerate() {
+            if count < REFINED {
+                all.push(self.refine(solution.clone()));
+            }
+            all.push(solution);
+        }
+        self.sort(&mut all);
         let mut answers: Vec<(u128, Found)> = Vec::new();
         let nothing = self.objective(self.base.peak().0, 0, 0);
-        for solution in refined {
+        for solution in all.into_iter().take(PLACED) {
             if let Some(found) = self.build(&solution) {
-                let value = self.objective(found.peak, solution.tail, solution.time);
-                if value < nothing {
+                let value = self.objective(found.head, solution.tail, solution.time);
+                if self.value(&solution) < nothing {
                     answers.push((value, found));
                 }
             }
@@ -529,6 +547,24 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         answers.sort_by_key(|a| a.0);
         answers.dedup_by(|a, b| a.1.regions == b.1.regions);
         answers.into_iter().map(|a| a.1).collect()
+    }
+
+    fn sort(&self, solutions: &mut Vec<Solution>) {
+        solutions.sort_by_cached_key(|s| (self.value(s), s.ways.len()));
+        solutions.dedup();
+    }
+
+    /// The best choices, few for the same regions.
+    fn distinct(&self, solutions: Vec<Solution>) -> Vec<Solution> {
+        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        let mut is_new = |s: &Solution| {
+            let regions = s.ways.iter().map(|(index, _)| *index).collect();
+            let count = counts.entry(regions).or_default();
+            *count += 1;
+            *count <= ALIKE
+        };
+        let distinct = solutions.into_iter().filter(|s| is_new(s));
+        distinct.take(PLACED).collect()
     }
 
     fn refine(&mut self, mut best: Solution) -> Solution {
@@ -593,10 +629,14 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             });
         }
         regions.reverse();
-        let peak = estimate(&Program::of(&net), self.goal.kernels).peak().0;
+        let program = Program::of(&net);
+        let estimate = estimate(&program, self.goal.kernels);
+        let peak = estimate.peak().0;
+        let head = place::head(&program, self.goal.kernels, &estimate, NODES).unwrap_or(peak);
         Some(Found {
             net,
             peak,
+            head,
             tail: solution.tail,
             extra_time: solution.time,
             extra_macs: solution.macs,
@@ -651,7 +691,10 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
 
 /// Adds a label unless another one is as good in everything.
 fn insert(labels: &mut Vec<Label>, new: Label) {
-    if labels.iter().any(|l| l.time <= new.time && l.tail <= new.tail) {
+    if labels
+        .iter()
+        .any(|l| l.time <= new.time && l.tail <= new.tail)
+    {
         return;
     }
     labels.retain(|l| l.time < new.time || l.tail < new.tail);

@@ -75,11 +75,7 @@ impl Costs {
     }
 
     /// What an operator costs, given its tensors.
-    pub(crate) fn of<'t>(
-        &self,
-        op: &NetOperator,
-        tensor: impl Fn(u32) -> &'t NetTensor,
-    ) -> Spent {
+    pub(crate) fn of<'t>(&self, op: &NetOperator, tensor: impl Fn(u32) -> &'t NetTensor) -> Spent {
         let Some(output) = op.outputs.first().map(|&t| tensor(t)) else {
             return Spent::default();
         };
@@ -128,11 +124,19 @@ fn cost(graph: &Graph<'_>, op: &Operator<'_>) -> Cost {
     let (macs, time, tail) = match op.code {
         Op::CONV_2D => {
             let macs = elements * window(&[1, 2, 3]);
-            (macs, 4 * macs + 16 * elements, 100 + 8 * output.dim(-1) as u64)
+            (
+                macs,
+                4 * macs + 16 * elements,
+                100 + 8 * output.dim(-1) as u64,
+            )
         }
         Op::DEPTHWISE_CONV_2D => {
             let macs = elements * window(&[1, 2]);
-            (macs, 6 * macs + 16 * elements, 100 + 8 * output.dim(-1) as u64)
+            (
+                macs,
+                6 * macs + 16 * elements,
+                100 + 8 * output.dim(-1) as u64,
+            )
         }
         Op::FULLY_CONNECTED => {
             let macs = elements * window(&[1]);

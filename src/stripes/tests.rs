@@ -44,7 +44,10 @@ fn figures() {
                     for f in found.iter().take(3) {
                         text += &format!(
                             "{} tail {:+} cost {:+} macs {:+}; ",
-                            f.peak, f.tail, f.extra_time * 1000 / costs.whole as i64, f.extra_macs
+                            f.peak,
+                            f.tail,
+                            f.extra_time * 1000 / costs.whole as i64,
+                            f.extra_macs
                         );
                     }
                     text += &format!("{:?}", found[0].regions);

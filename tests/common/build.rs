@@ -28,6 +28,8 @@ pub struct Op {
 pub struct Plain {
     /// The shape of each tensor, float32.
     pub shapes: Vec<Vec<i32>>,
+    /// Tensors of int32 that are constant, with their numbers.
+    pub constants: Vec<(i32, Vec<i32>)>,
     /// Tensors whose data is kept in another file.
     pub external: Vec<i32>,
     pub inputs: Vec<i32>,
@@ -47,6 +49,41 @@ impl Plain {
     pub fn shaped(&mut self, shape: &[i32]) -> i32 {
         self.shapes.push(shape.to_vec());
         self.shapes.len() as i32 - 1
+    }
+
+    /// A new constant of int32.
+    pub fn numbers(&mut self, numbers: &[i32]) -> i32 {
+        let t = self.tensor(numbers.len() as i32);
+        self.constants.push((t, numbers.to_vec()));
+        t
+    }
+
+    /// A new tensor and the SLICE that takes it from `input`.
+    pub fn slice(&mut self, input: i32, begin: &[i32], size: &[i32]) -> i32 {
+        let output = self.shaped(size);
+        let (begin, size) = (self.numbers(begin), self.numbers(size));
+        self.op(BuiltinOperator::SLICE, &[input, begin, size], &[output]);
+        output
+    }
+
+    /// A new tensor and the CONCATENATION along `axis` that makes it.
+    pub fn join(&mut self, inputs: &[i32], axis: usize) -> i32 {
+        let mut shape = self.shapes[inputs[0] as usize].clone();
+        shape[axis] = (inputs.iter().map(|&t| self.shapes[t as usize][axis])).sum();
+        let output = self.shaped(&shape);
+        self.op(BuiltinOperator::CONCATENATION, inputs, &[output]);
+        if let Some(op) = self.ops.last_mut() {
+            op.axis = axis as i32;
+        }
+        output
+    }
+
+    /// A new tensor and the operator that makes it from `inputs` of its shape.
+    pub fn made(&mut self, code: BuiltinOperator, inputs: &[i32]) -> i32 {
+        let shape = self.shapes[inputs[0] as usize].clone();
+        let output = self.shaped(&shape);
+        self.op(code, inputs, &[output]);
+        output
     }
 
     pub fn op(&mut self, code: BuiltinOperator, inputs: &[i32], outputs: &[i32]) {
@@ -109,9 +146,14 @@ impl Plain {
             .map(|(i, shape)| {
                 let shape = Some(b.create_vector(shape));
                 let name = Some(b.create_string(&format!("t{i}")));
+                let constant = self.constants.iter().position(|c| c.0 == i as i32);
                 let args = TensorArgs {
                     shape,
-                    type_: TensorType::FLOAT32,
+                    type_: match constant {
+                        None => TensorType::FLOAT32,
+                        Some(_) => TensorType::INT32,
+                    },
+                    buffer: constant.map_or(0, |k| k as u32 + 1),
                     name,
                     external_buffer: u32::from(self.external.contains(&(i as i32))),
                     ..Default::default()
@@ -140,12 +182,20 @@ impl Plain {
                 OperatorCode::create(&mut b, &args)
             })
             .collect();
-        let empty = Buffer::create(&mut b, &BufferArgs::default());
+        let mut buffers = vec![Buffer::create(&mut b, &BufferArgs::default())];
+        for (_, numbers) in &self.constants {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+            let args = BufferArgs {
+                data: Some(b.create_vector(&bytes)),
+                ..Default::default()
+            };
+            buffers.push(Buffer::create(&mut b, &args));
+        }
         let args = ModelArgs {
             version: 3,
             operator_codes: Some(b.create_vector(&codes)),
             subgraphs: Some(b.create_vector(&[subgraph])),
-            buffers: Some(b.create_vector(&[empty])),
+            buffers: Some(b.create_vector(&buffers)),
             ..Default::default()
         };
         let model = Model::create(&mut b, &args);
