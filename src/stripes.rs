@@ -32,6 +32,6 @@ pub(crate) use found::{Found, search};
 pub use net::{Net, Reason};
 pub(crate) use proof::{ProofError, prove};
 pub use region::Region;
-pub use seen::{Seen, SeenLayers, seen};
 pub use rows::{Given, Rows, Window};
+pub use seen::{Seen, SeenLayers, seen};
 pub use split::MAX_STRIPES;

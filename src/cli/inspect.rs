@@ -456,7 +456,11 @@ fn stripes_words(stripes: &Seen) -> String {
         let first = format!("{} {}", run.first, shown(&run.first_name));
         let names = match run.first == run.last {
             true => format!("operator {first}"),
-            false => format!("operators {first} to {} {}", run.last, shown(&run.last_name)),
+            false => format!(
+                "operators {first} to {} {}",
+                run.last,
+                shown(&run.last_name)
+            ),
         };
         text.push_str(&format!(
             "  {names} before planning: in {}\n",

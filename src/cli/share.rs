@@ -170,7 +170,9 @@ pub(super) fn read_all(found: &Found) -> anyhow::Result<Vec<Vec<u8>>> {
 pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
     let destinations = destinations(args, found)?;
     if args.freedom.offsets == Choice::No {
-        bail!("--plan no is for models that have an arena each: those that share one are planned together");
+        bail!(
+            "--plan no is for models that have an arena each: those that share one are planned together"
+        );
     }
     apart(destinations.iter().flatten())?;
     let options = Options {

@@ -122,13 +122,7 @@ pub(super) fn best(
             before: Some(&plain.report),
         };
         let mut planned = plan_base(&base, options, None)?;
-        planned.report.stripes = Some(described(
-            found,
-            graph,
-            &rewritten,
-            options,
-            &plain.report,
-        ));
+        planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
         if !is_accepted(&planned.report, &plain.report) {
             continue;
         }

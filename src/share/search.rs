@@ -14,7 +14,7 @@ use super::{Error, Member};
 use crate::graph::{Graph, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
-use crate::plan::{Options, Planned, plan};
+use crate::plan::{Options, Planned, Stripes, plan};
 use crate::stored::StoredPlan;
 use crate::text::thousands;
 use crate::tflm;
@@ -43,6 +43,8 @@ pub(super) struct Search<'s> {
     members: &'s [Member<'s>],
     linked: &'s Linked,
     options: &'s Options,
+    /// Whether layers of a model may be in row stripes.
+    stripes: Vec<Stripes>,
     /// What has been planned, by model and fixed offsets; why it could not be.
     known: BTreeMap<(usize, Fixed), Result<Rc<Planned>, crate::Error>>,
 }
@@ -53,14 +55,74 @@ impl<'s> Search<'s> {
             members,
             linked,
             options,
+            stripes: vec![options.stripes; members.len()],
             known: BTreeMap::new(),
         }
     }
 
+    /// The options for one of the models.
+    fn options_of(&self, model: usize) -> Options {
+        Options {
+            stripes: self.stripes[model],
+            ..self.options.clone()
+        }
+    }
+
+    /// Leaves row stripes to models with which they make the arena for all smaller: the head is the largest of all, but what
+    /// stripes add to the tails counts with each. For each head that the arena may have, a model takes what has the smaller
+    /// tail of what fits.
+    fn choose_stripes(&mut self) -> Result<(), Error> {
+        if self.options.stripes == Stripes::No {
+            return Ok(());
+        }
+        let mut needs = Vec::new();
+        for (model, member) in self.members.iter().enumerate() {
+            let with = |stripes| {
+                let options = Options {
+                    stripes,
+                    ..self.options_of(model)
+                };
+                let planned = plan(member.bytes, &options).map_err(|e| Error::of(member, e))?;
+                let report = &planned.report;
+                Ok::<_, Error>((report.head_bytes, report.arena_32.tail_bytes))
+            };
+            needs.push([with(Stripes::No)?, with(self.options.stripes)?]);
+        }
+        let fitting = |head: u64| -> Option<(u64, Vec<bool>)> {
+            let mut sum = head;
+            let mut striped = Vec::new();
+            for [plain, stripes] in &needs {
+                let fits = |need: &(u64, u64)| need.0 <= head;
+                let is_striped = match (fits(plain), fits(stripes)) {
+                    (true, true) => stripes.1 < plain.1,
+                    (false, true) => true,
+                    (true, false) => false,
+                    (false, false) => return None,
+                };
+                sum += if is_striped { stripes.1 } else { plain.1 };
+                striped.push(is_striped);
+            }
+            Some((sum, striped))
+        };
+        let heads = needs.iter().flatten().map(|need| need.0);
+        let best = heads.filter_map(fitting).min();
+        for (stripes, is_striped) in self
+            .stripes
+            .iter_mut()
+            .zip(best.into_iter().flat_map(|b| b.1))
+        {
+            if !is_striped {
+                *stripes = Stripes::No;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn run(mut self) -> Result<Found, Error> {
+        self.choose_stripes()?;
         let mut unlinked_head_bytes = 0;
         for model in 0..self.members.len() {
-            let options = self.options.clone();
+            let options = self.options_of(model);
             let alone = plan(self.members[model].bytes, &options);
             let alone = alone.map_err(|error| Error::of(&self.members[model], error))?;
             unlinked_head_bytes = unlinked_head_bytes.max(alone.report.head_bytes);
@@ -84,7 +146,12 @@ impl<'s> Search<'s> {
         }
         let mut models = Vec::new();
         for model in 0..self.members.len() {
-            models.push((*self.planned(model, &offsets)?).clone());
+            let mut planned = (*self.planned(model, &offsets)?).clone();
+            if self.stripes[model] != self.options.stripes {
+                planned.report.no_stripes =
+                    Some("they would not make the arena smaller that the models share".into());
+            }
+            models.push(planned);
         }
         let head = models
             .iter()
@@ -186,7 +253,7 @@ impl<'s> Search<'s> {
     }
 
     fn plan(&self, model: usize, fixed: &Fixed) -> Result<Planned, crate::Error> {
-        let mut options = self.options.clone();
+        let mut options = self.options_of(model);
         options.fixed.extend(fixed);
         if let Some(group) = &mut options.group {
             group.keep.clone_from(&self.linked.keep[model]);
