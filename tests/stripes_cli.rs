@@ -79,7 +79,10 @@ fn figures_for_scripts() {
     let plan = ["plan", MODEL, "--stripes", "20%", "-o", "out.tflite"];
     let all = json(folder, &plan);
     let found = &all[0];
-    insta::assert_json_snapshot!("json", found["stripes"]);
+    insta::assert_snapshot!(
+        "json",
+        serde_json::to_string_pretty(&found["stripes"]).unwrap()
+    );
     assert_eq!(found["no_stripes"], Value::Null);
     // What is said to be before is what there is without stripes.
     let plain = &json(folder, &["plan", MODEL, "--dry-run"])[0];
