@@ -22,6 +22,9 @@ use crate::tflm;
 /// How many offsets of one place are tried in the second round.
 const MAX_TRIED: usize = 24;
 
+/// Why a model has no row stripes that has them alone.
+const NOT_TOGETHER: &str = "the arena that the models share would not be smaller";
+
 /// What was found.
 pub(super) struct Found {
     pub(super) models: Vec<Planned>,
@@ -45,6 +48,8 @@ pub(super) struct Search<'s> {
     options: &'s Options,
     /// Whether layers of a model may be in row stripes.
     stripes: Vec<Stripes>,
+    /// Why they are not, where that was asked for.
+    no_stripes: Vec<Option<String>>,
     /// What has been planned, by model and fixed offsets; why it could not be.
     known: BTreeMap<(usize, Fixed), Result<Rc<Planned>, crate::Error>>,
 }
@@ -56,6 +61,7 @@ impl<'s> Search<'s> {
             linked,
             options,
             stripes: vec![options.stripes; members.len()],
+            no_stripes: vec![None; members.len()],
             known: BTreeMap::new(),
         }
     }
@@ -71,23 +77,30 @@ impl<'s> Search<'s> {
     /// Leaves row stripes to models with which they make the arena for all smaller: the head is the largest of all, but what
     /// stripes add to the tails counts with each. For each head that the arena may have, a model takes what has the smaller
     /// tail of what fits.
-    fn choose_stripes(&mut self) -> Result<(), Error> {
-        if self.options.stripes == Stripes::No {
-            return Ok(());
-        }
-        let mut needs = Vec::new();
-        for (model, member) in self.members.iter().enumerate() {
+    ///
+    /// Gives each model's plan without links.
+    fn choose_stripes(&mut self) -> Result<Vec<Planned>, Error> {
+        let mut plans = Vec::new();
+        for member in self.members {
             let with = |stripes| {
                 let options = Options {
                     stripes,
-                    ..self.options_of(model)
+                    ..self.options.clone()
                 };
-                let planned = plan(member.bytes, &options).map_err(|e| Error::of(member, e))?;
-                let report = &planned.report;
-                Ok::<_, Error>((report.head_bytes, report.arena_32.tail_bytes))
+                plan(member.bytes, &options).map_err(|e| Error::of(member, e))
             };
-            needs.push([with(Stripes::No)?, with(self.options.stripes)?]);
+            let plain = with(Stripes::No)?;
+            let striped = match self.options.stripes {
+                Stripes::No => plain.clone(),
+                stripes => with(stripes)?,
+            };
+            plans.push([plain, striped]);
         }
+        let need = |planned: &Planned| {
+            let report = &planned.report;
+            (report.head_bytes, report.arena_32.tail_bytes)
+        };
+        let needs: Vec<_> = plans.iter().map(|both| both.each_ref().map(need)).collect();
         let fitting = |head: u64| -> Option<(u64, Vec<bool>)> {
             let mut sum = head;
             let mut striped = Vec::new();
@@ -106,25 +119,27 @@ impl<'s> Search<'s> {
         };
         let heads = needs.iter().flatten().map(|need| need.0);
         let best = heads.filter_map(fitting).min();
-        for (stripes, is_striped) in self
-            .stripes
-            .iter_mut()
-            .zip(best.into_iter().flat_map(|b| b.1))
-        {
-            if !is_striped {
-                *stripes = Stripes::No;
-            }
+        let chosen = best.map_or_else(Vec::new, |(_, striped)| striped);
+        let mut alone = Vec::new();
+        for (model, [plain, striped]) in plans.into_iter().enumerate() {
+            alone.push(match chosen.get(model) {
+                Some(true) => striped,
+                _ => {
+                    self.stripes[model] = Stripes::No;
+                    self.no_stripes[model] = match striped.report.stripes {
+                        Some(_) => Some(NOT_TOGETHER.into()),
+                        None => striped.report.no_stripes,
+                    };
+                    plain
+                }
+            });
         }
-        Ok(())
+        Ok(alone)
     }
 
     pub(super) fn run(mut self) -> Result<Found, Error> {
-        self.choose_stripes()?;
         let mut unlinked_head_bytes = 0;
-        for model in 0..self.members.len() {
-            let options = self.options_of(model);
-            let alone = plan(self.members[model].bytes, &options);
-            let alone = alone.map_err(|error| Error::of(&self.members[model], error))?;
+        for (model, alone) in self.choose_stripes()?.into_iter().enumerate() {
             unlinked_head_bytes = unlinked_head_bytes.max(alone.report.head_bytes);
             if self.linked.keep[model].is_empty() {
                 self.known.insert((model, Vec::new()), Ok(Rc::new(alone)));
@@ -147,9 +162,8 @@ impl<'s> Search<'s> {
         let mut models = Vec::new();
         for model in 0..self.members.len() {
             let mut planned = (*self.planned(model, &offsets)?).clone();
-            if self.stripes[model] != self.options.stripes {
-                planned.report.no_stripes =
-                    Some("they would not make the arena smaller that the models share".into());
+            if let Some(why) = &self.no_stripes[model] {
+                planned.report.no_stripes = Some(why.clone());
             }
             models.push(planned);
         }

@@ -40,7 +40,7 @@ Each column adds something to the one before it. The first ones are for any kern
 | placement | `--reorder no --alias none`: tensors are placed better, and that is all |
 | order | `--alias none`: operators also run in the order with the least peak |
 | views | `--target tflm`, the default: tensors that an operator only copies lie on each other |
-| gap | how far the column before it is above the lower bound of all such plans; `-`: it is the least for its order of operators, proved |
+| gap | how far the head before it is above the lower bound of all such plans; `-`: it is the least for its order of operators, proved |
 | *target*: in place | `--target tflm-TARGET --alias in-place`: outputs also start where their input does |
 | *target*: overlap | `--target tflm-TARGET`: outputs also run behind their input at the distance that the kernel keeps |
 | stripes | `--stripes 20%`: layers at the peak are also computed in row stripes, where that makes the arena smaller for at most 20 % more work |
