@@ -191,7 +191,7 @@ fn striped_models_compute_the_same() {
     ];
     for name in expected {
         let copies = copies.get(name).copied().unwrap_or(0);
-        assert!(copies >= 100, "{name} was copied {copies} times");
+        assert!(copies >= 50, "{name} was copied {copies} times");
     }
 }
 
@@ -305,8 +305,10 @@ fn as_a_file_of_its_own(mut striped: Vec<u8>) -> Vec<u8> {
 fn plans_of_striped_models_compute_the_same() {
     let targets = [Target::Tflm, Target::TflmReference, Target::Arenaplan];
     let mut counts = [[0; 3]; 3];
-    for whole in (0..24).map(Whole::new) {
-        let Some(Cut { rewrite, words }) = whole.cuts(1).pop() else {
+    for whole in (0..60).map(Whole::new) {
+        // Plans of many operators take long.
+        let mut cuts = whole.cuts(3).into_iter();
+        let Some(Cut { rewrite, words }) = cuts.find(|c| c.rewrite.operators.len() <= 25) else {
             continue;
         };
         let striped = as_a_file_of_its_own(whole.with(&rewrite));

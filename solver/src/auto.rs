@@ -8,7 +8,7 @@
 //!                 the exact search, for a moment: most are at the target now
 //!                 local search from several orders, where buffers may overlap
 //!                 the exact search, with all that is left of the limits
-//!                   where an order from the bottom up does not tell all: the search over sides instead
+//!                   where an order from the bottom up does not tell all: the one over sides
 //!                 put back what fits anyway
 //! ```
 //! The target is the lower bound, or the capacity that is asked for.

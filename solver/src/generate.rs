@@ -105,14 +105,15 @@ pub struct Piece {
     pub lifetime: Lifetime,
 }
 
-/// A random problem of buffers made of pieces, and the pieces of each buffer: what [`buffers`] gives,
-/// some of them cut into rows that die or are born one by one from either end, as the inputs and outputs of
-/// operators that run in stripes, some into random pieces, or with a hole. Pieces in use at once share no byte.
+/// A random problem of buffers made of pieces, and the pieces of each buffer: what [`buffers`]
+/// gives, some of them cut into rows that die or are born one by one from either end, as the inputs
+/// and outputs of operators that run in stripes, some into random pieces, or with a hole. Pieces in
+/// use at once share no byte.
 ///
 /// # Errors
 /// As [`Problem::add_conflict`].
 pub fn pieces(shape: &Shape, seed: u64) -> Result<(Problem, Vec<Vec<Piece>>), Error> {
-    let mut random = Random::new(seed ^ 0x91EC_E5);
+    let mut random = Random::new(seed ^ 0x0091_ECE5);
     let all = buffers(shape, seed);
     let cut = |buffer: &Buffer| {
         let Lifetime { first, last } = buffer.lifetime;

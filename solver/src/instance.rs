@@ -23,14 +23,15 @@ pub(crate) struct Instance {
     /// First and last point in time, as in the problem.
     pub(crate) first: Vec<i32>,
     pub(crate) last: Vec<i32>,
-    /// Row `x` of `neighbours` is `row[x]..row[x + 1]`: who conflicts with `x`, in the order of the conflicts.
+    /// Row `x` of `neighbours` is `row[x]..row[x + 1]`: who conflicts with `x`, in the order of the
+    /// conflicts.
     row: Vec<u32>,
     neighbours: Vec<u32>,
     /// For each entry of `neighbours`: how far `x` must stay below, and above, that neighbour.
     /// Empty if all separations are the sizes.
     separations: Vec<(i64, i64)>,
-    /// Whether a separation is negative. The conflicts of two buffers are next to each other then, and the
-    /// ranges that they forbid do not overlap.
+    /// Whether a separation is negative. The conflicts of two buffers are next to each other then,
+    /// and the ranges that they forbid do not overlap.
     signed: bool,
 }
 
@@ -101,8 +102,8 @@ impl Instance {
         separations.any(|&(below, above)| below < 0 || above < 0)
     }
 
-    /// Joins the ranges that the conflicts of two buffers forbid where they overlap, as far as the offsets
-    /// that alignments allow tell. Sorts the conflicts of each buffer.
+    /// Joins the ranges that the conflicts of two buffers forbid where they overlap, as far as the
+    /// offsets that alignments allow tell. Sorts the conflicts of each buffer.
     fn join_ranges(&self) -> Self {
         // What each possible offset is a multiple of.
         let grid = |x: usize| match self.fixed[x] {
@@ -128,8 +129,8 @@ impl Instance {
         })
     }
 
-    /// The problem with only those conflicts that forbid what is around the same offset: each placement of
-    /// this problem is one of it. Itself, if no separation is negative.
+    /// The problem with only those conflicts that forbid what is around the same offset: each
+    /// placement of this problem is one of it. Itself, if no separation is negative.
     pub(crate) fn relaxed(&self) -> Cow<'_, Self> {
         match self.signed {
             false => Cow::Borrowed(self),
@@ -139,8 +140,8 @@ impl Instance {
         }
     }
 
-    /// Changes the ranges that are forbidden for the offset of `x` minus that of `y`, for all `x` and `y`
-    /// in conflict. They are given as the ends of the ranges, which are allowed.
+    /// Changes the ranges that are forbidden for the offset of `x` minus that of `y`, for all `x`
+    /// and `y` in conflict. They are given as the ends of the ranges, which are allowed.
     fn rebuild(&self, change: impl Fn(usize, usize, &mut Vec<(i64, i64)>)) -> Self {
         let mut changed = self.clone();
         changed.row = vec![0];

@@ -297,6 +297,9 @@ impl Problem {
     ///   the size, that buffer counts with its least separation only; of buffers that may lie over
     ///   each other one counts; and what all alignments have in common rounds each step up.
     ///
+    /// A conflict with a negative separation does not count, so of buffers made of pieces, what is
+    /// in use at one time may be more than this: give that to [`solve_above`](crate::solve_above).
+    ///
     /// The result is rounded up to what divides all sizes, separations and fixed offsets. It
     /// holds for every right placement; if fixed offsets contradict each other, there is none.
     pub fn liveness_bound(&self) -> u64 {

@@ -1,16 +1,16 @@
 //! The exact search for buffers with holes: which one of each pair is the lower one.
 //!
-//! Where a separation is negative, a buffer may keep up another one that starts below it, so no order
-//! of placing them from the bottom up finds all placements ([`crate::exact`] is of no use). Here each
-//! conflict is a choice between two sides:
+//! Where a separation is negative, a buffer may keep up another one that starts below it, so no
+//! order of placing them from the bottom up finds all placements ([`crate::exact`] is of no use).
+//! Here each conflict is a choice between two sides:
 //! ```text
 //! x below y:   least[y]    >= least[x]    + below, rounded up to the alignment of y
 //!              greatest[x] <= greatest[y] - below, rounded down to the alignment of x
 //! y below x:   the same with `above`
 //! ```
-//! What a side asks for may leave other conflicts one side only. Once the least offsets keep all conflicts,
-//! they are a placement; until then one that they do not keep is decided, both ways in turn. So "no" is a
-//! proof, for any conflicts and alignments.
+//! What a side asks for may leave other conflicts one side only. Once the least offsets keep all
+//! conflicts, they are a placement; until then one that they do not keep is decided, both ways in
+//! turn. So "no" is a proof, for any conflicts and alignments.
 
 use core::ops::Range;
 
@@ -78,8 +78,8 @@ pub(crate) struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    /// A search for heights from `target` up to but not including `height`, or `None` if the part is too
-    /// large for one.
+    /// A search for heights from `target` up to but not including `height`, or `None` if the part
+    /// is too large for one.
     pub(crate) fn new(instance: &'a Instance, target: u64, height: u64) -> Option<Self> {
         if instance.entries() / 2 > MOST_PAIRS {
             return None;
@@ -172,8 +172,9 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Searches for lower and lower placements, in sweeps over the heights that are open, each with twice
-    /// the nodes of the one before. A height that takes longer counts as hopeless for the rest of the sweep.
+    /// Searches for lower and lower placements, in sweeps over the heights that are open, each with
+    /// twice the nodes of the one before. A height that takes longer counts as hopeless for the
+    /// rest of the sweep.
     pub(crate) fn minimise(&mut self, rounds: Range<u32>, budget: &mut Budget) {
         for round in rounds {
             let mut hopeless = self.proven;
@@ -285,11 +286,12 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// A conflict that the least offsets do not keep, and its cheaper side; `None` if they keep all.
+    /// A conflict that the least offsets do not keep, and its cheaper side; `None` if they keep
+    /// all.
     fn choose(&mut self) -> Option<(u32, Order)> {
         let mut best = None;
         let mut most = 0;
-        self.work += self.pairs.len() as u64 / 4;
+        self.work += self.pairs.len() as u64;
         for (at, pair) in self.pairs.iter().enumerate() {
             if pair.order != Order::Open {
                 continue;
@@ -313,7 +315,8 @@ impl<'a> Sides<'a> {
         best
     }
 
-    /// Decides a conflict and draws all conclusions. False if nothing is left, `None` at the limit of work.
+    /// Decides a conflict and draws all conclusions. False if nothing is left, `None` at the limit
+    /// of work.
     fn assume(&mut self, at: usize, order: Order, work_end: u64) -> Option<bool> {
         if !self.set(at, order) || !self.keep(at) {
             self.weight[at] += 1;

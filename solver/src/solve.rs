@@ -20,7 +20,8 @@ pub enum Planner {
     /// The smallest gap that fits, over several orders, the best of them.
     BestFit,
     /// A search that ends with the lowest placement and the proof that there is no lower one, or at
-    /// a limit with the best found and a lower bound.
+    /// a limit with the best found and a lower bound. Where separations are negative, it is one
+    /// over which buffer of each pair is the lower one.
     Exact,
     /// The fast planners and local search, then an integer program: the same as `Exact` for some
     /// twenty buffers, in another way. Larger problems are left as they are.
@@ -100,7 +101,8 @@ impl core::error::Error for ParsePlannerError {}
 pub struct Limits {
     /// The most nodes of search trees and moves of local search, over all parts of the problem.
     /// Nodes of large problems, which take longer, count for several. `None`: about a tenth of a
-    /// second for `auto`, some seconds for `exact` and `ilp`; with [`Self::time`], as many as that allows.
+    /// second for `auto`, some seconds for `exact` and `ilp`; with [`Self::time`], as many as that
+    /// allows.
     pub nodes: Option<u64>,
     /// The most time, or `None`. With a time limit the result may differ from run to run;
     /// [`Solution::stopped`] tells whether it did stop the search.
@@ -248,8 +250,8 @@ pub fn solve_within(
     solve_known(problem, planner, Some(capacity), 0, limits)
 }
 
-/// Finds a placement for `problem` that is as low as possible, knowing from elsewhere that none is below `known_bound`
-/// bytes: the search ends when it has one of that height.
+/// Finds a placement for `problem` that is as low as possible, knowing from elsewhere that none is
+/// below `known_bound` bytes: the search ends when it has one of that height.
 ///
 /// # Errors
 /// As [`solve`].

@@ -1,5 +1,8 @@
-//! Buffers made of pieces, which may lie in holes of each other: conflicts with separations of both signs, several
-//! between two buffers. All planners against examples worked by hand and against trying all offsets.
+//! Buffers made of pieces, which may lie in holes of each other: conflicts with separations of both
+//! signs, several between two buffers. All planners against examples worked by hand and against
+//! trying all offsets.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 
@@ -86,8 +89,8 @@ fn a_buffer_in_the_dead_rows_of_another() {
 
 #[test]
 fn rows_that_die_while_others_are_born() {
-    // Row r of a is read at r + 1 for the last time, slot r of b is written then. With b one row below a
-    // each slot takes the row that died before: 5 rows instead of 8.
+    // Row r of a is read at r + 1 for the last time, slot r of b is written then. With b one row
+    // below a each slot takes the row that died before: 5 rows instead of 8.
     let a: Vec<Row> = (0..4)
         .map(|r| (10 * r, 10 * r + 10, 0, r as i32 + 1))
         .collect();
@@ -417,8 +420,8 @@ fn random_pieces() {
     );
 }
 
-/// Another order of the same buffers and conflicts changes no height that a search finds, and each result is the
-/// same again.
+/// Another order of the same buffers and conflicts changes no height that a search finds, and each
+/// result is the same again.
 #[test]
 fn the_order_of_buffers_does_not_matter() {
     for seed in 0..60 {
@@ -445,4 +448,28 @@ fn the_order_of_buffers_does_not_matter() {
         }
         assert_eq!(first.optimal(), second.optimal(), "seed {seed}");
     }
+}
+
+/// The integer program and the search over sides share no proof: each is a test of the other.
+#[test]
+fn two_proofs_agree() {
+    let (mut proven, mut searched) = (0, 0);
+    for seed in 0..200 {
+        let problem = random::signed(7 + seed as usize % 4, seed);
+        let limits = Limits::default().with_nodes(3000);
+        let Ok(exact) = solve(&problem, Planner::Exact, &limits) else {
+            continue; // contradicting fixed offsets
+        };
+        let ilp = solve(&problem, Planner::Ilp, &limits).unwrap();
+        for (one, other) in [(&exact, &ilp), (&ilp, &exact)] {
+            let height = other.placement.height;
+            assert!(one.lower_bound <= height, "seed {seed}: {one:?} {other:?}");
+        }
+        proven += usize::from(exact.optimal() && ilp.optimal());
+        searched += usize::from(exact.nodes > 0);
+    }
+    assert!(
+        proven > 100 && searched > 50,
+        "{proven} proven, {searched} searched"
+    );
 }

@@ -4,6 +4,7 @@ use arenaplan_solver::{Limits, Planner, solve_above};
 use super::*;
 use crate::interference::{Interference, Node, Rules};
 use crate::model::Model;
+use crate::target::Target;
 
 #[path = "../../tests/common/build.rs"]
 mod build;
@@ -235,6 +236,119 @@ fn an_input_that_is_needed_later_is_not_overlapped() {
         let solution = solve_above(&built.problem, Planner::Auto, 0, &Limits::default()).unwrap();
         assert_eq!(solution.placement.height, expected, "{:?}", plain.outputs);
     }
+}
+
+/// Rows of 16 bytes: x has 6, of which 0..4 are taken, made into `a`, then 2..5, made into `b`; nobody reads row 5.
+fn stripes(also_whole: bool, is_output: bool) -> (Plain, [i32; 6]) {
+    let mut plain = Plain::default();
+    let i = plain.shaped(&[1, 6, 1, 4]);
+    let x = plain.made(BuiltinOperator::ABS, &[i]);
+    let first = plain.slice(x, &[0, 0, 0, 0], &[1, 4, 1, 4]);
+    let a = plain.made(BuiltinOperator::ABS, &[first]);
+    let second = plain.slice(x, &[0, 2, 0, 0], &[1, 3, 1, 4]);
+    let b = plain.made(BuiltinOperator::ABS, &[second]);
+    let joined = plain.join(&[a, b], 1);
+    if also_whole {
+        let whole = plain.made(BuiltinOperator::ABS, &[x]);
+        plain.outputs.push(whole);
+    }
+    plain.inputs = vec![i];
+    plain.outputs.push(joined);
+    plain.outputs.extend(is_output.then_some(x));
+    (plain, [x, first, a, second, b, joined])
+}
+
+#[test]
+fn rows_live_until_they_are_taken() {
+    for (also_whole, is_output) in [(false, false), (true, false), (false, true)] {
+        let (plain, [x, ..]) = stripes(also_whole, is_output);
+        let bytes = plain.finish();
+        let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+        let lifetimes = Lifetimes::of(&graph).unwrap();
+        let all = Promises::of(&graph, Target::Tflm, |_| true);
+        let pieces = |promises: &Promises, keep: &[TensorId]| {
+            let rules = Rules {
+                align: 16,
+                promises,
+                keep,
+                parts: true,
+                ..Rules::tensors_alone()
+            };
+            let built = Interference::build(&graph, &lifetimes, rules).unwrap();
+            let of_x = built.pieces.iter().filter(|p| p.0 == id(x));
+            let of_x = of_x.flat_map(|p| &p.1);
+            of_x.map(|p| (p.at / 16, p.end() / 16, p.span.first, p.span.last))
+                .collect::<Vec<_>>()
+        };
+        // ABS is 1, the first SLICE 2, the second 4; row 5 is written and that is all.
+        let expected = match also_whole || is_output {
+            false => vec![(0, 2, 1, 2), (2, 5, 1, 4), (5, 6, 1, 1)],
+            true => vec![],
+        };
+        assert_eq!(pieces(&all, &[]), expected);
+        assert_eq!(pieces(&all, &[id(x)]), [], "kept");
+        assert_eq!(pieces(&all.up_to(Level::Views, &graph), &[]), expected);
+        assert_eq!(pieces(&all.up_to(Level::None, &graph), &[]), []);
+        assert_eq!(
+            pieces(&Promises::of(&graph, Target::Tflm, |t| t != id(x)), &[]),
+            []
+        );
+    }
+}
+
+#[test]
+fn buffers_lie_in_what_is_free_of_others() {
+    let (plain, [x, first, a, second, b, joined]) = stripes(false, false);
+    let bytes = plain.finish();
+    let graph = Graph::read(Model::parse(&bytes).unwrap()).unwrap();
+    let lifetimes = Lifetimes::of(&graph).unwrap();
+    let promises = Promises::of(&graph, Target::Tflm, |_| true);
+    let rules = Rules {
+        align: 16,
+        promises: &promises,
+        parts: true,
+        ..Rules::tensors_alone()
+    };
+    let built = Interference::build(&graph, &lifetimes, rules).unwrap();
+    let of = |t: i32, rows: u64| (t as u32, rows * 16);
+    let expected = [
+        vec![of(x, 0), of(first, 0), of(second, 2)],
+        vec![of(a, 0), of(b, 4), of(joined, 0)],
+    ];
+    assert_eq!(blocks(&built), expected);
+    // At the first operator the input and x, 6 rows each; at the last 7 and nothing else; while `b` is made, 3 rows are
+    // read, 4 wait and 3 are written.
+    assert_eq!(built.bound, 12 * 16);
+    let node = |t: i32| {
+        let mut nodes = built.nodes.iter();
+        nodes
+            .position(|n| n.tensors().any(|(x, _)| x == id(t)))
+            .unwrap() as u32
+    };
+    let found = built.problem.conflicts().find_map(|(p, q, c)| {
+        let (below, above) = (-c.a_below_b / 16, c.b_below_a / 16);
+        match (p.0 == node(x), q.0 == node(joined)) {
+            (true, true) => Some((below, above)),
+            _ if p.0 == node(joined) && q.0 == node(x) => Some((-above, -below)),
+            _ => None,
+        }
+    });
+    // Offset of x less that of joined, in rows: `a` (rows 0..4) clears rows 0..5 of x while it is made, and rows 2..5 after;
+    // `b` (rows 4..7) clears rows 2..5.
+    assert_eq!(found, Some((-5, 5)));
+}
+
+#[test]
+fn intervals_join_where_nothing_fits_between() {
+    let joined = |intervals: &[(i64, i64)], step| conflicts::joined(intervals.to_vec(), step);
+    assert_eq!(joined(&[(0, 16), (16, 32)], 16), [(0, 16), (16, 32)]);
+    assert_eq!(joined(&[(8, 24), (0, 15)], 16), [(0, 24)]);
+    assert_eq!(joined(&[(0, 15), (17, 40)], 16), [(0, 15), (17, 40)]);
+    assert_eq!(joined(&[(0, 17), (31, 40)], 16), [(0, 40)]);
+    assert_eq!(joined(&[(-40, -17), (-15, 3)], 16), [(-40, -17), (-15, 3)]);
+    assert_eq!(joined(&[(-40, -15), (-1, 3)], 16), [(-40, 3)]);
+    assert_eq!(joined(&[(0, 10), (2, 5)], 1), [(0, 10)]);
+    assert_eq!(joined(&[(0, 10), (10, 12)], 1), [(0, 10), (10, 12)]);
 }
 
 #[test]

@@ -177,7 +177,9 @@ impl Parts {
 /// Rows of a tensor of four dimensions with a batch of one, 0 for others.
 fn rows(tensor: &Tensor<'_>) -> i64 {
     match tensor.shape[..] {
-        [1, rows, _, _] => rows.max(0).into(),
+        [1, rows, _, _] if tensor.bytes > 0 && tensor.prepared_shape.is_none() => {
+            rows.max(0).into()
+        }
         _ => 0,
     }
 }

@@ -22,7 +22,7 @@ use crate::tflm::scratch::scratch_requests;
 
 /// How a net will be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Without any plan: tensors are whole, and the device places them.
     Greedy,
     /// Copies onto themselves, as every library keeps them, and ranges of bytes with lifetimes of their own.
@@ -344,8 +344,7 @@ pub(crate) fn meetings(
     let rounded = |bytes: u64| bytes.next_multiple_of(ALIGNMENT) as i64;
     let place = |t: u32| estimate.places.get(t as usize).copied().flatten();
     for (op, clock) in program.operators.iter().zip(1..) {
-        // The rows that a PAD's copy adds are in a constant of its own.
-        let Kind::Layer { index, .. } = op.kind else {
+        let Some(index) = op.layer() else {
             continue;
         };
         for &to in &op.outputs {
@@ -371,8 +370,15 @@ pub(crate) fn meetings(
                     continue;
                 }
                 let file = |t: u32| program.tensor(t).of;
-                let rows = program.rows(op);
-                let promise = kernels.promise(index, file(from), file(to), rows);
+                let promise = match op.kind {
+                    Kind::Pad { top, .. } => {
+                        let whole = kernels.promise(index, file(from), file(to), None);
+                        let most = program.net.tensor(file(to)).bytes();
+                        let is_promised = whole.input_above_output < most;
+                        padded(is_promised, top, program.tensor(from), program.tensor(to))
+                    }
+                    _ => kernels.promise(index, file(from), file(to), program.rows(op)),
+                };
                 let meeting = Meeting {
                     input_above_output: rounded(promise.input_above_output)
                         .min(meeting.output_bytes),
@@ -389,6 +395,23 @@ pub(crate) fn meetings(
         }
     }
     found
+}
+
+/// The promise of a PAD's copy, whose rows are in a constant of its own: row by row, each where it comes to lie, if the
+/// kernel promises that of the file's operator.
+fn padded(is_promised: bool, top: i64, input: &NetTensor, output: &NetTensor) -> Overlap {
+    let (from, to) = (input.row_bytes as i64, output.row_bytes as i64);
+    // All columns that are added may be on the left.
+    let below = |row: i64| (top + row) * to + (to - from) - row * from;
+    let most = below(0).max(below(input.rows - 1)).max(0) as u64;
+    let nothing = Overlap::none(input.bytes(), output.bytes());
+    match is_promised {
+        true => Overlap {
+            input_above_output: most.min(output.bytes()),
+            ..nothing
+        },
+        false => nothing,
+    }
 }
 
 impl Meeting {

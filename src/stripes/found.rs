@@ -11,19 +11,13 @@ use crate::error::Error;
 use crate::graph::Graph;
 use crate::plan::{Options, Stripes};
 
-/// A net with stripes, and what it is estimated to need.
+/// A net with stripes, and what it takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The net.
     pub(crate) net: Net,
     /// What was cut, in this order.
     pub(crate) regions: Vec<Cut>,
-    /// Bytes alive at most, by estimate.
-    pub(crate) peak: u64,
-    /// Bytes of the head, by a quick placement.
-    pub(crate) head: u64,
-    /// Estimated bytes that the tail has more.
-    pub(crate) extra_tail: i64,
     /// Multiplications with weights of the file.
     pub(crate) macs: u64,
     /// How many more there are now.
@@ -87,7 +81,7 @@ pub(crate) fn search(
         Stripes::Auto => Budget::Auto,
     };
     let net = Net::read(graph, &pinned);
-    let costs = Costs::read(graph, &net);
+    let costs = Costs::read(graph, &net, options.target, mode != Mode::Greedy);
     let kernels = Kernels::new(graph, options.kernels(), mode, &kept);
     let goal = Goal {
         kernels: &kernels,
@@ -101,12 +95,9 @@ pub(crate) fn search(
     let of_file = |found: search::Found| Found {
         regions: found.regions,
         net: found.net,
-        peak: found.peak,
-        head: found.head,
-        extra_tail: found.tail,
-        macs: costs.whole_macs,
+        macs: costs.whole.macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
-        instructions: costs.whole,
+        instructions: u64::try_from(costs.whole.time).unwrap_or(0),
         extra_instructions: found.extra_time,
     };
     Ok(Ok(found.into_iter().map(of_file).collect()))
@@ -120,6 +111,7 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
         tenths => format!("{}.{tenths}%", thousandths / 10),
     };
     match *nothing {
+        N::Empty => "the model has nothing in the arena's head".into(),
         N::Inputs { bytes } => format!(
             "the model's inputs, which are whole when it starts, take the {bytes} bytes of the peak"
         ),

@@ -48,7 +48,6 @@ pub enum Reason {
 /// An operator of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    pub(crate) code: BuiltinOperator,
     pub(crate) rule: Rule,
 }
 
@@ -158,7 +157,6 @@ impl Net {
             }
         });
         let layers = subgraph.operators.iter().map(|op| Layer {
-            code: op.code,
             rule: rule(graph, op),
         });
         let operators = subgraph

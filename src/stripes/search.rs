@@ -44,10 +44,12 @@ pub(crate) struct Goal<'k, 'a> {
 pub(crate) struct Found {
     pub(crate) net: Net,
     /// Bytes alive at most.
+    #[cfg(test)]
     pub(crate) peak: u64,
     /// Bytes of the head, by a quick placement.
     pub(crate) head: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
+    #[cfg(test)]
     pub(crate) tail: i64,
     /// More time, in the unit of the costs.
     pub(crate) extra_time: i64,
@@ -60,6 +62,8 @@ pub(crate) struct Found {
 /// Why nothing is worth cutting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nothing {
+    /// Nothing is in the arena's head.
+    Empty,
     /// The model's inputs are whole at the start, and need as much as the peak.
     Inputs {
         /// Their bytes.
@@ -112,13 +116,13 @@ const LABELS: usize = 8;
 /// Answers.
 const ANSWERS: usize = 6;
 /// Choices of which the cuts are moved.
-const REFINED: usize = 12;
+const REFINED: usize = 20;
 /// Choices that are placed.
 const PLACED: usize = 40;
 /// Choices of the same regions among them, before cuts are moved.
 const ALIKE: usize = 4;
 /// The solver's nodes for each.
-const NODES: u64 = 4_000;
+const NODES: u64 = 20_000;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
 const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
@@ -212,7 +216,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             net,
             costs,
             goal,
-            budget: (u128::from(costs.whole) * u128::from(limit) / 1000) as i64,
+            budget: (i128::from(costs.whole.time) * i128::from(limit) / 1000) as i64,
             base,
             candidates: Vec::new(),
             by_start: vec![Vec::new(); net.operators.len()],
@@ -263,10 +267,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             Mode::Greedy => source.1.max(2 * result.1),
             _ => source.1.max(result.1),
         };
-        let mut own = Spent::default();
-        for op in &self.net.operators[first..=last] {
-            own.add(self.costs.of(op, |t| self.net.tensor(t)));
-        }
+        let operators = &self.net.operators[first..=last];
+        let own = self.costs.of(operators, |t| self.net.tensor(t));
         Candidate {
             floor: floor + around,
             region,
@@ -291,11 +293,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                 None => self.net.tensor(t),
             }
         };
-        let mut all = Spent::default();
-        for op in &stripes.operators {
-            all.add(self.costs.of(op, here));
-        }
-        let time = all.time as i64 - candidate.own.time as i64;
+        let all = self.costs.of(&stripes.operators, here);
+        let time = all.time - candidate.own.time;
         let mut way = Way {
             cuts,
             trim,
@@ -481,8 +480,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             Budget::UpTo(_) => TIE,
             Budget::Auto => WEIGHT,
         };
-        let bytes = (peak + self.costs.whole_tail).saturating_add_signed(tail);
-        let whole = u128::from(self.costs.whole);
+        let bytes = (peak + self.costs.whole.tail).saturating_add_signed(tail);
+        let whole = self.costs.whole.time.max(1) as u128;
         let factor = 1000 * whole + u128::from(weight) * time.max(0) as u128;
         u128::from(bytes) * 1000 * factor / whole
     }
@@ -545,7 +544,17 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             }
         }
         answers.sort_by_key(|a| a.0);
-        answers.dedup_by(|a, b| a.1.regions == b.1.regions);
+        // Whoever plans them has time for a few: no more than two with the same regions.
+        let mut counts: BTreeMap<Vec<(u32, u32)>, usize> = BTreeMap::new();
+        let mut seen: Vec<Vec<Cut>> = Vec::new();
+        answers.retain(|(_, found)| {
+            let regions = found.regions.iter().map(|c| c.operators).collect();
+            let count = counts.entry(regions).or_default();
+            *count += 1;
+            let is_new = *count <= 2 && !seen.contains(&found.regions);
+            seen.push(found.regions.clone());
+            is_new
+        });
         answers.into_iter().map(|a| a.1).collect()
     }
 
@@ -635,8 +644,10 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         let head = place::head(&program, self.goal.kernels, &estimate, NODES).unwrap_or(peak);
         Some(Found {
             net,
+            #[cfg(test)]
             peak,
             head,
+            #[cfg(test)]
             tail: solution.tail,
             extra_time: solution.time,
             extra_macs: solution.macs,
@@ -652,6 +663,9 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             let bytes = tensors.iter().map(|&t| self.net.tensor(t).bytes());
             bytes.sum()
         };
+        if peak == 0 {
+            return Nothing::Empty;
+        }
         if self.base.curve[0] >= peak {
             return Nothing::Inputs {
                 bytes: bytes_of(&self.net.inputs),
@@ -680,8 +694,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         let mut without = Search::new(self.net, self.costs, self.goal, 100_000);
         match cheapest(&mut without) {
             Some(solution) => Nothing::Budget {
-                least: (solution.time.max(0) as u128 * 1000).div_ceil(self.costs.whole.into())
-                    as u32,
+                least: (solution.time.max(0) as u128 * 1000)
+                    .div_ceil(self.costs.whole.time.max(1) as u128) as u32,
                 peak: solution.peak,
             },
             None => Nothing::Regions { operator },
@@ -703,4 +717,19 @@ fn insert(labels: &mut Vec<Label>, new: Label) {
         labels.sort_by_key(|l| (l.tail, l.time));
         labels.remove(LABELS / 2);
     }
+}
+
+/// All choices that are looked at before cuts are moved: their peaks and nets.
+#[cfg(test)]
+pub(crate) fn peaks(net: &Net, costs: &Costs, goal: &Goal<'_, '_>) -> Vec<(u64, Net)> {
+    let Budget::UpTo(limit) = goal.budget else {
+        return Vec::new();
+    };
+    let mut search = Search::new(net, costs, goal, limit);
+    let solutions = search.sweep();
+    let nets = solutions.iter().filter_map(|s| {
+        let found = search.build(s)?;
+        Some((s.peak, found.net))
+    });
+    nets.collect()
 }

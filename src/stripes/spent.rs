@@ -1,168 +1,106 @@
-//! What operators cost: time in quarters of a multiplication, and bytes that they keep in the arena's tail.
+//! What the operators of a net take: instructions, multiplications, and bytes of the tail.
 
-use arenaplan_schema::tflite::BuiltinOperator as Op;
+use std::collections::BTreeSet;
 
+use super::cost::{self, Cost, Machine};
 use super::net::{Kind, Net, NetOperator, NetTensor};
-use crate::graph::{Graph, Operator, Storage, TensorId};
+use super::tail::Tail;
+use crate::graph::{Graph, TensorId};
+use crate::target::Target;
+use crate::tflm::ALIGNMENT;
 
-/// What an operator of the file costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cost {
-    /// Time, whatever the rows.
-    pub(crate) fixed: u64,
-    /// Time for each row of the output; all of them are one row where there are none.
-    pub(crate) per_row: u64,
-    /// Multiplications for each row of the output.
-    pub(crate) macs_per_row: u64,
-    /// Bytes in the tail, the operator's and its output's entries included.
-    pub(crate) tail: u64,
-}
-
-/// What all operators of a net cost.
-#[derive(Clone, Debug)]
-pub(crate) struct Costs {
-    layers: Vec<Cost>,
-    /// Bytes of a pixel of the file's tensors.
-    pixels: Vec<u64>,
-    /// Time of the file's operators.
-    pub(crate) whole: u64,
-    /// Multiplications of the file's operators.
-    pub(crate) whole_macs: u64,
-    /// Bytes that they keep in the tail.
-    pub(crate) whole_tail: u64,
-}
-
-/// Time and tail of operators.
+/// Time, multiplications and tail of operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    pub(crate) time: u64,
+    /// Instructions.
+    pub(crate) time: i64,
+    /// Multiplications of an input with a weight.
     pub(crate) macs: u64,
+    /// Bytes in the tail, for the operators, for what they write, and for the constants of SLICEs.
     pub(crate) tail: u64,
 }
 
-impl Spent {
-    pub(crate) fn add(&mut self, other: Spent) {
-        self.time += other.time;
-        self.macs += other.macs;
-        self.tail += other.tail;
-    }
+/// What all operators of a net take.
+#[derive(Clone, Debug)]
+pub(crate) struct Costs {
+    machine: Machine,
+    tail: Tail,
+    /// Whether SLICE and CONCATENATION lie on what they copy, where they can.
+    views: bool,
+    /// By operator of the file: its cost, and bytes in the tail.
+    layers: Vec<(Cost, u64)>,
+    /// Pixels in a row of each of the file's tensors.
+    widths: Vec<u64>,
+    /// What the file's operators take.
+    pub(crate) whole: Spent,
 }
 
-const CALL: u64 = 800;
-
 impl Costs {
-    /// Those of subgraph 0.
-    pub(crate) fn read(graph: &Graph<'_>, net: &Net) -> Self {
+    /// Those of subgraph 0, for a target; with `views` where a plan lets SLICE and CONCATENATION lie on what they copy.
+    pub(crate) fn read(graph: &Graph<'_>, net: &Net, target: Target, views: bool) -> Self {
         let subgraph = &graph.subgraphs[0];
-        let tensors = (0..subgraph.tensor_count).map(|t| {
-            let tensor = graph.tensor(TensorId(subgraph.first_tensor.0 + t));
-            let pixels = tensor.dim(1).max(1) as u64 * tensor.dim(2).max(1) as u64;
-            (tensor.bytes / pixels).max(1)
-        });
+        let (machine, tail) = (Machine::of(target), Tail::of(target));
+        let layers = subgraph.operators.iter();
+        let layers = layers.map(|op| (cost::of(machine, graph, op), tail.operator(graph, op)));
+        let tensors = (0..subgraph.tensor_count).map(|t| TensorId(subgraph.first_tensor.0 + t));
+        let width = |t: TensorId| u64::try_from(graph.tensor(t).dim(2)).unwrap_or(1);
         let mut costs = Self {
-            layers: subgraph.operators.iter().map(|o| cost(graph, o)).collect(),
-            pixels: tensors.collect(),
-            whole: 0,
-            whole_macs: 0,
-            whole_tail: 0,
+            machine,
+            tail,
+            views,
+            layers: layers.collect(),
+            widths: tensors.map(width).collect(),
+            whole: Spent::default(),
         };
-        let mut all = Spent::default();
-        for op in &net.operators {
-            all.add(costs.of(op, |t| net.tensor(t)));
-        }
-        (costs.whole, costs.whole_macs, costs.whole_tail) = (all.time.max(1), all.macs, all.tail);
+        costs.whole = costs.of(&net.operators, |t| net.tensor(t));
         costs
     }
 
-    /// What an operator costs, given its tensors.
-    pub(crate) fn of<'t>(&self, op: &NetOperator, tensor: impl Fn(u32) -> &'t NetTensor) -> Spent {
-        let Some(output) = op.outputs.first().map(|&t| tensor(t)) else {
-            return Spent::default();
-        };
-        match op.kind {
-            Kind::Layer { index, .. } | Kind::Pad { index, .. } => {
-                let cost = self.layers[index as usize];
-                let rows = output.rows.max(1) as u64;
-                Spent {
-                    time: cost.fixed + rows * cost.per_row,
-                    macs: rows * cost.macs_per_row,
-                    tail: cost.tail,
+    /// What operators take, given their tensors.
+    pub(crate) fn of<'t>(
+        &self,
+        operators: &[NetOperator],
+        tensor: impl Fn(u32) -> &'t NetTensor,
+    ) -> Spent {
+        let mut all = Spent::default();
+        // SLICEs share constants: where they begin, and the shapes.
+        let mut begins: BTreeSet<i64> = BTreeSet::new();
+        let mut shapes: BTreeSet<(u32, i64)> = BTreeSet::new();
+        for op in operators {
+            let Some(output) = op.outputs.first().map(|&t| tensor(t)) else {
+                continue;
+            };
+            all.tail += self.tail.tensor() * op.outputs.len() as u64;
+            match op.kind {
+                Kind::Layer { index, .. } | Kind::Pad { index, .. } => {
+                    let (cost, tail) = &self.layers[index as usize];
+                    let rows = u64::try_from(output.rows).unwrap_or(0);
+                    all.time = all.time.saturating_add(cost.instructions(rows));
+                    all.macs = all.macs.saturating_add(cost.macs(rows));
+                    all.tail += tail;
+                }
+                Kind::Slice { from } => {
+                    let at = from.unsigned_abs() * output.row_bytes;
+                    let pixels = output.rows.unsigned_abs() * self.widths[output.of as usize];
+                    let in_place = self.views && at.is_multiple_of(ALIGNMENT);
+                    all.time += cost::slice(self.machine, pixels, output.bytes(), in_place);
+                    all.tail += self.tail.slice();
+                    begins.insert(from);
+                    shapes.insert((output.of, output.rows));
+                }
+                Kind::Concatenation => {
+                    let (mut at, mut in_place) = (0u64, self.views);
+                    for &part in op.inputs.iter().flatten() {
+                        in_place &= at.is_multiple_of(ALIGNMENT);
+                        at += tensor(part).bytes();
+                    }
+                    let count = op.inputs.len() as u64;
+                    all.time += cost::concatenation(self.machine, count, output.bytes(), in_place);
+                    all.tail += self.tail.concatenation();
                 }
             }
-            Kind::Slice { .. } => {
-                let pixels = output.bytes() / self.pixels[output.of as usize];
-                Spent {
-                    time: CALL + 48 * pixels + output.bytes(),
-                    macs: 0,
-                    tail: 44 + 28,
-                }
-            }
-            Kind::Concatenation => Spent {
-                time: CALL + output.bytes(),
-                macs: 0,
-                tail: 44,
-            },
         }
-    }
-}
-
-fn cost(graph: &Graph<'_>, op: &Operator<'_>) -> Cost {
-    let tensor = |t: Option<&Option<TensorId>>| t.copied().flatten().map(|t| graph.tensor(t));
-    let Some(output) = op.outputs.first().map(|&t| graph.tensor(t)) else {
-        return Cost::default();
-    };
-    let rows = match output.shape[..] {
-        [1, rows, _, _] if rows > 0 => rows as u64,
-        _ => 1,
-    };
-    let elements = output.elements() / rows;
-    let dims = tensor(op.inputs.get(1)).map(|w| [w.dim(0), w.dim(1), w.dim(2), w.dim(3)]);
-    let window = |used: &[usize]| -> u64 {
-        let dims = dims.unwrap_or([1; 4]);
-        used.iter().map(|&d| dims[d].max(1) as u64).product()
-    };
-    let (macs, time, tail) = match op.code {
-        Op::CONV_2D => {
-            let macs = elements * window(&[1, 2, 3]);
-            (
-                macs,
-                4 * macs + 16 * elements,
-                100 + 8 * output.dim(-1) as u64,
-            )
-        }
-        Op::DEPTHWISE_CONV_2D => {
-            let macs = elements * window(&[1, 2]);
-            (
-                macs,
-                6 * macs + 16 * elements,
-                100 + 8 * output.dim(-1) as u64,
-            )
-        }
-        Op::FULLY_CONNECTED => {
-            let macs = elements * window(&[1]);
-            (macs, 4 * macs + 16 * elements, 60)
-        }
-        Op::MAX_POOL_2D | Op::AVERAGE_POOL_2D => {
-            let options = op.table.builtin_options_as_pool_2_doptions();
-            let taps = options.map_or(1, |o| {
-                o.filter_height().max(1) as u64 * o.filter_width().max(1) as u64
-            });
-            (0, 4 * elements * taps, 60)
-        }
-        Op::PAD | Op::PADV2 | Op::CONCATENATION => (0, 4 * elements, 60),
-        Op::RELU | Op::RELU6 => (0, 12 * elements, 60),
-        _ => {
-            // Other products of a model: at least as much as their weights.
-            let weights = op.inputs.iter().flatten().map(|&t| graph.tensor(t));
-            let weights = weights.filter(|t| t.storage == Storage::Constant);
-            let weights = weights.map(|t| t.elements()).max().unwrap_or(0);
-            (0, 32 * elements + 4 * weights, 60)
-        }
-    };
-    Cost {
-        fixed: CALL,
-        per_row: time,
-        macs_per_row: macs,
-        tail: 44 + tail,
+        all.tail += self.tail.tensor() * (begins.len() + shapes.len()) as u64;
+        all
     }
 }

@@ -18,18 +18,42 @@ use arenaplan_schema::tflite::{
 use super::draft::{Draft, Options, Part};
 use super::random::Random;
 
-/// Elements of a tensor, and multiplications of an operator, at most: tests run many models.
-const MOST_ELEMENTS: i32 = 6_000;
-const MOST_PRODUCTS: i32 = 250_000;
+/// How large a model is.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Of the input: from the least to the most rows, columns and channels.
+    image: [(i32, i32); 3],
+    /// Elements of a tensor, and multiplications of an operator, at most.
+    elements: i32,
+    products: i32,
+}
+
+/// Tests run many of these.
+const SMALL: Size = Size {
+    image: [(9, 40), (3, 12), (1, 8)],
+    elements: 6_000,
+    products: 250_000,
+};
+/// The images are larger than what TFLM keeps for each operator.
+const LARGE: Size = Size {
+    image: [(24, 80), (16, 40), (1, 8)],
+    elements: 48_000,
+    products: 4_000_000,
+};
 
 /// The model of a seed.
 pub fn model(seed: u64) -> Vec<u8> {
-    draft(seed).finish()
+    draft(seed, SMALL).finish()
 }
 
-/// The same before it is written.
-pub fn draft(seed: u64) -> Draft {
+/// One with large images.
+pub fn large(seed: u64) -> Vec<u8> {
+    draft(seed, LARGE).finish()
+}
+
+fn draft(seed: u64, size: Size) -> Draft {
     let mut vision = Vision {
+        size,
         random: Random(seed),
         draft: Draft::default(),
         reach: Vec::new(),
@@ -41,6 +65,7 @@ pub fn draft(seed: u64) -> Draft {
 
 /// A model under construction; a tensor is known by its index.
 struct Vision {
+    size: Size,
     random: Random,
     draft: Draft,
     /// About the largest value of each tensor.
@@ -90,7 +115,8 @@ impl Vision {
         let kind = self
             .random
             .pick(&[T::INT8, T::INT8, T::INT8, T::FLOAT32, T::INT16]);
-        let shape = [1, self.from(9, 40), self.from(3, 12), self.from(1, 8)];
+        let [rows, columns, channels] = self.size.image.map(|(low, high)| self.from(low, high));
+        let shape = [1, rows, columns, channels];
         let reach = self.random.pick(&[1.0, 2.0, 2.5]);
         for _ in 0..self.random.pick(&[1, 1, 1, 1, 2]) {
             let input = self.image(kind, shape, reach);
@@ -347,7 +373,8 @@ impl Vision {
             output: [oh, ow],
             ..
         } = window;
-        if oh * ow * channels > MOST_ELEMENTS || oh * ow * channels * kh * kw * deep > MOST_PRODUCTS
+        if oh * ow * channels > self.size.elements
+            || oh * ow * channels * kh * kw * deep > self.size.products
         {
             return None;
         }
@@ -386,7 +413,7 @@ impl Vision {
             output: [oh, ow],
             ..
         } = window;
-        if channels > 16 || oh * ow * channels > MOST_ELEMENTS {
+        if channels > 16 || oh * ow * channels > self.size.elements {
             return None;
         }
         let weights = self.weights(x, [1, kh, kw, channels], kh * kw, 3);
@@ -452,7 +479,7 @@ impl Vision {
         let around: [i32; 4] = std::array::from_fn(|_| self.from(0, 2));
         let [top, bottom, left, right] = around;
         let shape = [n, h + top + bottom, w + left + right, c];
-        if shape.iter().product::<i32>() > MOST_ELEMENTS {
+        if shape.iter().product::<i32>() > self.size.elements {
             return None;
         }
         let kind = self.part(x).kind;
@@ -590,7 +617,7 @@ impl Vision {
 
     fn joined(&mut self, inputs: &[i32], [n, h, w, _]: [i32; 4]) -> Option<i32> {
         let channels: i32 = inputs.iter().map(|t| self.shape(*t)[3]).sum();
-        if channels > 16 || h * w * channels > MOST_ELEMENTS {
+        if channels > 16 || h * w * channels > self.size.elements {
             return None;
         }
         let y = self.like(inputs[0], [n, h, w, channels]);

@@ -159,3 +159,41 @@ def mean(found, plan):
     """Geometric mean of the heads with a plan in parts of those without, over the models of TABLE, and their number."""
     ratios = [plans[plan][1] / plans[plan][0] for model, plans in found.items() if model in TABLE and plan in plans]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0, len(ratios)
+
+
+# model -> most with the plan `tflm` and stripes that may add 10 % of work.
+STRIPES = {
+    "person_detect": 27_648,
+    "vww_96_int8": 37_056,
+    "pretrainedResnet_quant": 33_280,
+    "fomo_face_detection": 51_100,
+    "yolo_person_detect": 38_432,
+    "model_mobilenetv2_160_035": 100_000,
+}
+# Vision models over which means of heads with stripes are taken, and the most that these means may be, by target.
+STRIPED = ("vww_96_int8", "person_detect", "pretrainedResnet_quant", "model_mobilenetv2_160_035", "mcunet_vww",
+           "fomo_face_detection", "yolo_person_detect", "blazeface_front_128", "mediapipe_face_landmark")
+STRIPES_MEAN = {"tflm": 0.48, "tflm-reference": 0.40}
+# Seconds for a plan: of a model of STRIPED, and of any other.
+STRIPES_SECONDS = (5, 30)
+
+
+def check_stripes(found, bar):
+    """Judges `found`: target -> {model: {before, unstriped, head: bytes of heads, seconds}}. `bar` as for check_bars()."""
+    for target, models in found.items():
+        for model, p in sorted(models.items()):
+            most = STRIPES.get(model) if target == "tflm" else None
+            if most is not None:
+                bar(f"{model}, {target}, stripes", None if p["head"] <= most else f"head is {p['head']:,}, above {most:,}")
+            # Where the arena counts, the tail may be worth a larger head; for these models it is not.
+            if target == "tflm-reference" and model in STRIPED:
+                bar(f"{model}, {target}, with and without stripes", None if p["head"] <= p["unstriped"] else
+                    f"head is {p['head']:,}, above {p['unstriped']:,} without stripes")
+            seconds = STRIPES_SECONDS[model not in STRIPED]
+            bar(f"{model}, {target}, time", None if p["seconds"] < seconds else f"{p['seconds']:.1f} s")
+        ratios = [models[m]["head"] / models[m]["before"] for m in STRIPED if m in models]
+        if len(ratios) == len(STRIPED):
+            mean_head = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            most = STRIPES_MEAN[target]
+            bar(f"mean of {len(ratios)} heads, {target}, stripes", None if mean_head <= most else
+                f"{mean_head:.3f} is above {most}", f"{mean_head:.3f}")

@@ -6,6 +6,9 @@
 //!        -> what fits anyway is left out
 //!             -> is there a placement of the rest below a capacity?      `tree`
 //! ```
+//! Where buffers may lie in holes of others (negative separations), or circles of different
+//! alignments keep each other up, that tree does not find all placements: [`crate::sides`] does.
+//!
 //! How long one run of the tree takes depends wildly on how ties are broken: most are found in a
 //! few hundred nodes or not in a million. So runs are short at first, each with another order
 //! (`order`) and other ties, and become longer in rounds. What one run has proven to fail is known

@@ -13,8 +13,8 @@ use crate::pairs::{Order, Pair, pairs, up};
 /// How often all open pairs are tried at most: what a round finds may help the next one.
 const ROUNDS: usize = 4;
 
-/// How often all pairs are looked at for conclusions: where separations are negative, a circle that nothing can
-/// keep may go up by small steps.
+/// How often all pairs are looked at for conclusions: where separations are negative, a circle that
+/// nothing can keep may go up by small steps.
 const MOST_PASSES: usize = 1000;
 
 /// All pairs, and where their buffers can be.
@@ -53,7 +53,8 @@ impl Orders {
         self.pairs.iter().filter(|p| p.order == Order::Open).count()
     }
 
-    /// Draws conclusions from what is known, all unless that takes very long. False if nothing is left.
+    /// Draws conclusions from what is known, all unless that takes very long. False if nothing is
+    /// left.
     fn follow(&mut self) -> bool {
         let Self {
             pairs,

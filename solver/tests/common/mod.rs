@@ -1,4 +1,5 @@
-//! Exhaustive searches for small problems, which share nothing with the planners, for all test files.
+//! Exhaustive searches for small problems, which share nothing with the planners, for all test
+//! files.
 
 // Each test file is a program of its own and uses some of these.
 #![allow(dead_code)]
@@ -81,9 +82,9 @@ pub(crate) fn best_height(problem: &Problem) -> u64 {
 }
 
 /// The best height by branch and bound over which of two buffers in conflict is the lower one, or
-/// `None` if fixed offsets contradict each other or their alignment. Each such choice is an arc; the
-/// least offsets that keep all arcs so far are a placement once they keep every conflict. Faster
-/// than [`best_height`], shares nothing with it, and holds for every problem.
+/// `None` if fixed offsets contradict each other or their alignment. Each such choice is an arc;
+/// the least offsets that keep all arcs so far are a placement once they keep every conflict.
+/// Faster than [`best_height`], shares nothing with it, and holds for every problem.
 pub(crate) fn lowest_height(problem: &Problem) -> Option<u64> {
     let mut sides = Sides {
         buffers: problem.buffers().map(|(_, b)| *b).collect(),

@@ -147,8 +147,8 @@ pub(crate) fn rewritten(problem: &Problem, seed: u64) -> Problem {
     other
 }
 
-/// Up to three conflicts between two buffers, with separations of both signs: holes of any width, conflicts
-/// that forbid nothing, alignments that differ, fixed offsets.
+/// Up to three conflicts between two buffers, with separations of both signs: holes of any width,
+/// conflicts that forbid nothing, alignments that differ, fixed offsets.
 pub(crate) fn signed(buffers: usize, seed: u64) -> Problem {
     let mut random = Random(seed);
     let largest = random.pick(&[2, 4, 7]);
