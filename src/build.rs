@@ -56,6 +56,7 @@ use crate::text::thousands;
 pub use arenaplan_solver::{Limits, Planner};
 pub use error::{Error, ErrorKind};
 
+pub use crate::plan::Stripes;
 pub use crate::target::Target;
 pub use group::GeneratedGroup;
 
@@ -184,9 +185,17 @@ impl Builder {
     }
 
     /// All that planning can be told. Replaces what was said by [`target`](Self::target), [`solver`](Self::solver),
-    /// [`limits`](Self::limits) and [`alignment`](Self::alignment).
+    /// [`limits`](Self::limits), [`alignment`](Self::alignment) and [`stripes`](Self::stripes).
     pub fn plan_options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Computes layers that set the peak in row stripes, with at most so much more work ([`Stripes`]): `.stripes(Stripes::UpTo(100))`
+    /// is 10 %. The outputs stay the same to the bit; the kernels of SLICE and CONCATENATION come with it. A warning says why
+    /// where nothing could be cut. Work is estimated in instructions of a Cortex-M4.
+    pub fn stripes(mut self, stripes: Stripes) -> Self {
+        self.options.stripes = stripes;
         self
     }
 
@@ -518,6 +527,7 @@ fn warnings(planned: &Planned) -> Vec<String> {
     let mut warnings = report.warnings.clone();
     // Without a kernel of the application there is an error.
     warnings.retain(|warning| !warning.starts_with(report::NO_KERNEL));
+    warnings.extend((report.no_stripes.iter()).map(|why| format!("no row stripes: {why}")));
     if !report.optimal {
         warnings.push(format!(
             "{UNPROVED}: the head has {} bytes, and none can be below {}; `.accept_unproved()` accepts it \

@@ -6,11 +6,13 @@
 //! any kernels                        reference          cmsis-nn
 //! TFLM   placement   order   views   in place  overlap  TFLM   in place   overlap
 //! ```
+//!
+//! Where row stripes are allowed, they are the last step of each target.
 
 use crate::aliasing::Level;
 use crate::error::Error;
 use crate::plan::Options;
-use crate::report::{Outcome, Report};
+use crate::report::{Outcome, Report, Striped};
 use crate::steps::{Step, plan_steps};
 use crate::target::Target;
 
@@ -38,9 +40,10 @@ pub fn groups(targets: &[Target], options: &Options) -> Vec<Group> {
         let mut steps = Step::up_to(&with_target(options, target));
         if !groups.is_empty() {
             // Placement, order and views are those of the first target, or nearly.
-            let last = steps.pop();
-            steps.retain(|&s| s > Step::Alias(Level::Views));
-            steps.extend(last);
+            let best = steps.iter().rposition(|&step| step != Step::Stripes);
+            let all = steps.into_iter().enumerate();
+            let new = |&(k, step): &_| Some(k) == best || step > Step::Alias(Level::Views);
+            steps = all.filter(new).map(|(_, step)| step).collect();
         }
         groups.push(Group {
             target,
@@ -59,7 +62,7 @@ fn with_target(options: &Options, target: Target) -> Options {
 }
 
 /// The figures of one model for one target, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Figures {
     /// The head of TFLM's own planning with the target's kernels.
@@ -72,6 +75,8 @@ pub struct Figures {
     pub optimal: bool,
     /// Whether the operators of the last step are in another order than in the file.
     pub reordered: bool,
+    /// The work that row stripes add in the last step, in percent of the model's; `None` where nothing was cut.
+    pub extra_percent: Option<f64>,
 }
 
 impl Figures {
@@ -83,6 +88,7 @@ impl Figures {
             bound_bytes: last.sizes.bound_with_scratch_bytes.min(last.head_bytes),
             optimal: last.optimal,
             reordered: last.reordered,
+            extra_percent: last.stripes.as_ref().map(Striped::extra_percent),
         })
     }
 
@@ -109,7 +115,7 @@ impl Figures {
 }
 
 /// One model for all targets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
     /// The figures, by group.
@@ -155,6 +161,8 @@ pub struct Means {
     pub models: usize,
     /// By group, and in it by step; 1 is TFLM alone with the same kernels.
     pub ratios: Vec<Vec<f64>>,
+    /// By group, the work with row stripes by that without; 1 is as much.
+    pub work: Vec<f64>,
 }
 
 impl Means {
@@ -162,23 +170,29 @@ impl Means {
     pub fn of<'c>(all: impl IntoIterator<Item = &'c Comparison>) -> Option<Self> {
         let mut models = 0;
         let mut sums: Vec<Vec<f64>> = Vec::new();
+        let mut work: Vec<f64> = Vec::new();
         for comparison in all.into_iter().filter(|c| !c.has_compiled_offsets) {
             let ratios: Option<Vec<_>> = comparison.figures.iter().map(Figures::ratios).collect();
             let Some(ratios) = ratios else { continue };
             if sums.is_empty() {
                 sums = ratios.iter().map(|r| vec![0.0; r.len()]).collect();
+                work = vec![0.0; ratios.len()];
             }
             models += 1;
             for (sum, ratio) in sums.iter_mut().flatten().zip(ratios.iter().flatten()) {
                 *sum += ratio.ln();
             }
+            for (sum, figures) in work.iter_mut().zip(&comparison.figures) {
+                *sum += (1.0 + figures.extra_percent.unwrap_or(0.0) / 100.0).ln();
+            }
         }
-        for sum in sums.iter_mut().flatten() {
+        for sum in sums.iter_mut().flatten().chain(&mut work) {
             *sum = (*sum / models as f64).exp();
         }
         (models > 0).then_some(Self {
             models,
             ratios: sums,
+            work,
         })
     }
 }
@@ -186,6 +200,7 @@ impl Means {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Stripes;
     use crate::target::Core;
 
     fn shown(targets: &[Target], options: &Options) -> Vec<(Target, bool, Vec<&'static str>)> {
@@ -244,6 +259,30 @@ mod tests {
     }
 
     #[test]
+    fn stripes_are_the_last_step() {
+        let options = Options {
+            stripes: Stripes::Auto,
+            reorder: false,
+            ..Options::default()
+        };
+        assert_eq!(
+            shown(&[Target::Tflm, Target::TflmReference], &options),
+            [
+                (Target::Tflm, true, vec!["placement", "views", "stripes"]),
+                (
+                    Target::TflmReference,
+                    false,
+                    vec!["in place", "overlap", "stripes"]
+                ),
+            ]
+        );
+        assert_eq!(
+            shown(&[Target::TflmReference, Target::Tflm], &options)[1],
+            (Target::Tflm, false, vec!["views", "stripes"])
+        );
+    }
+
+    #[test]
     fn models_without_a_head_do_not_count() {
         let model = |unplanned_bytes, head_bytes: &[u64], has_compiled_offsets| Comparison {
             figures: vec![Figures {
@@ -252,6 +291,7 @@ mod tests {
                 bound_bytes: 0,
                 optimal: true,
                 reordered: false,
+                extra_percent: None,
             }],
             has_compiled_offsets,
             warnings: Vec::new(),
@@ -279,6 +319,7 @@ mod tests {
             bound_bytes: 100,
             optimal: false,
             reordered: false,
+            extra_percent: None,
         };
         assert!((figures.gap_percent() - 10.0).abs() < 1e-12);
         figures.bound_bytes = 0;

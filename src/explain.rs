@@ -19,8 +19,8 @@ use crate::graph::{Graph, OpId, Operator, TensorId};
 use crate::interference::{Interference, Node, Rules};
 use crate::lifetimes::{Lifetimes, Visit};
 use crate::model::Model;
-use crate::plan::{Options, Planned, plan};
-use crate::report::Outcome;
+use crate::plan::{Options, Planned, Stripes, plan};
+use crate::report::{Outcome, Striped};
 use crate::steps::{Step, steps};
 use crate::stored::{Setting, StoredPlan, Verdict};
 use crate::target::Target;
@@ -153,7 +153,7 @@ pub enum Closeness {
 }
 
 /// Other flags that need less.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Hint {
     /// The flags for `plan`.
@@ -164,6 +164,8 @@ pub struct Hint {
     pub head_bytes: u64,
     /// The head of the plan that is explained, with the same kernels.
     pub instead_of_bytes: u64,
+    /// The work that row stripes add, in percent of the model's.
+    pub extra_percent: Option<f64>,
 }
 
 /// Explains the plan in the file `bytes`, if it has one that is right for the kernels that `options` name, else the one that
@@ -395,6 +397,9 @@ fn closeness(
     }
 }
 
+/// As many row stripes as are tried for a hint.
+const HINTED: Stripes = Stripes::UpTo(100);
+
 /// Other targets, and more of the same, that need less.
 fn hints(
     bytes: &[u8],
@@ -433,6 +438,11 @@ fn hints(
             trials.push((format!("--target {target}"), other));
         }
     }
+    if options.stripes == Stripes::No && matches!(last.report.outcome, Outcome::Planned { .. }) {
+        let mut striped = options.clone();
+        striped.stripes = HINTED;
+        trials.push((format!("--stripes {HINTED}"), striped));
+    }
     let mut hints = Vec::new();
     for (flags, trial) in trials {
         let report = plan(bytes, &trial)?.report;
@@ -449,6 +459,7 @@ fn hints(
                 kernels: trial.kernels().kernels(),
                 head_bytes: report.head_bytes,
                 instead_of_bytes,
+                extra_percent: report.stripes.as_ref().map(Striped::extra_percent),
             });
         }
     }

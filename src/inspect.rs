@@ -1,12 +1,15 @@
 //! What a model needs when: its operators with the bytes alive at each, and who sets the peak.
 
+use crate::aliasing::Promises;
 use crate::error::Error;
 use crate::graph::{Graph, OpId, TensorId};
+use crate::interference::{Interference, Rules};
 use crate::lifetimes::{Lifetimes, Span, Visit};
 use crate::plan::Options;
 use crate::report::Report;
 use crate::scratch::{Request, Scratch};
 use crate::stored::{Setting, StoredPlan, Verdict};
+use crate::stripes::{self, Seen};
 use crate::tflm::{self, ALIGNMENT, Simulation};
 
 /// One operator as the clock meets it.
@@ -42,6 +45,11 @@ pub struct Inspection {
     pub lifetimes: Lifetimes,
     /// Operators in the order of the clock.
     pub steps: Vec<Step>,
+    /// Of a file with row stripes and a right plan, the bytes that must be there at each step, scratch included, with as much
+    /// shared as a plan for the target may; bytes that die before their tensor does count as long as they are needed.
+    pub needed_bytes: Option<Vec<u64>>,
+    /// The row stripes in the file.
+    pub stripes: Option<Seen>,
     /// Where the most is alive.
     pub peak: Peak,
     /// Scratch requests.
@@ -146,15 +154,38 @@ pub fn inspect(graph: &Graph<'_>, options: &Options) -> Result<Inspection, Error
         .collect();
     let mut report = Report::of_file(graph, options, &lifetimes, &scratch, &stored, device)?;
     report.greedy_head_bytes = unplanned.head;
+    let needed_bytes = match graph.is_rewritten() && stored.is_right() {
+        true => Some(needed(graph, options, &lifetimes, &scratch)?),
+        false => None,
+    };
     Ok(Inspection {
         lifetimes,
         steps,
+        needed_bytes,
+        stripes: stripes::seen(graph),
         peak,
         scratch,
         offsets,
         stored,
         report,
     })
+}
+
+/// The bytes that must be there at each operator, as the planner counts them.
+fn needed(
+    graph: &Graph<'_>,
+    options: &Options,
+    lifetimes: &Lifetimes,
+    scratch: &Scratch,
+) -> Result<Vec<u64>, Error> {
+    let rules = Rules {
+        align: options.alignment(),
+        online: Some(scratch),
+        promises: &Promises::allowed(graph, options),
+        ..Rules::tensors_alone()
+    };
+    let clocks: Vec<i32> = lifetimes.visits.iter().map(|v| v.clock).collect();
+    Interference::needed(graph, lifetimes, rules, &clocks)
 }
 
 /// What TFLM makes of the model without a plan of ours: with the operators that were there before, where they were.

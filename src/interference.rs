@@ -219,6 +219,34 @@ impl Interference {
         })
     }
 
+    /// Bytes that must be there at each of `clocks`, with as much shared as `rules` allow; the most of them is the lower bound of
+    /// [`Interference::with_least_bound`], if it is needed at one of the clocks.
+    ///
+    /// # Errors
+    /// As [`Interference::build`].
+    pub fn needed(
+        graph: &Graph<'_>,
+        lifetimes: &Lifetimes,
+        rules: Rules<'_>,
+        clocks: &[i32],
+    ) -> Result<Vec<u64>, Error> {
+        let with = |parts| {
+            let rules = Rules { parts, ..rules };
+            Self::build(graph, lifetimes, rules).map(|found| (found, rules))
+        };
+        let mut best = with(false)?;
+        if !rules.promises.partial_views(graph).is_empty() {
+            let parts = with(true)?;
+            if parts.0.bound < best.0.bound {
+                best = parts;
+            }
+        }
+        let (found, rules) = best;
+        let buffers: Vec<Buffer> = found.problem.graph().node_weights().copied().collect();
+        let sharing = Sharing::new(graph, lifetimes, rules);
+        Ok(sharing.needed(&found.nodes, &buffers, clocks))
+    }
+
     /// The buffer of a node.
     pub fn buffer(&self, node: usize) -> Option<&Buffer> {
         self.problem.buffer(BufferId(u32::try_from(node).ok()?))

@@ -13,6 +13,7 @@ use crate::plan::Options;
 use crate::prepared;
 use crate::scratch::Scratch;
 use crate::stored::{StoredPlan, Verdict};
+use crate::stripes::cost::Machine;
 use crate::target::Library;
 use crate::text::{shortened, thousands};
 use crate::tflm::{self, Simulation, room, tail};
@@ -222,6 +223,8 @@ pub struct Striped {
     pub macs: u64,
     /// How many more there are now.
     pub extra_macs: u64,
+    /// Whose instructions are estimated.
+    pub machine: Machine,
     /// Estimated instructions of the model that came in, on a Cortex-M4.
     pub instructions: u64,
     /// How many more there are now.
@@ -236,10 +239,20 @@ pub struct Striped {
     pub head_bytes_before: u64,
     /// What to reserve then, on a device with 32-bit pointers, in bytes.
     pub arena_32_bytes_before: u64,
+    /// The same on a machine with 64-bit pointers.
+    pub arena_64_bytes_before: u64,
 }
 
 impl Striped {
-    /// The work that stripes add, in percent of the model's.
+    /// The multiplications that stripes add, in percent of the model's.
+    pub fn extra_macs_percent(&self) -> f64 {
+        match self.macs {
+            0 => 0.0,
+            all => 100.0 * self.extra_macs as f64 / all as f64,
+        }
+    }
+
+    /// The instructions that stripes add, in percent of the model's.
     pub fn extra_percent(&self) -> f64 {
         match self.instructions {
             0 => 0.0,
@@ -433,7 +446,7 @@ impl Report {
                 "left without a plan: with one, the options given and the scratch memory that the device places \
                  itself, the head would be {} bytes; without it is {}",
                 thousands(*head_bytes),
-                thousands(self.greedy_head_bytes)
+                thousands(self.head_bytes)
             )),
             Outcome::WorseOnLibrary(head) => Some(format!(
                 "left without a plan: with {} kernels the head would be {} bytes instead of {}; --target plans for the \

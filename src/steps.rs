@@ -7,13 +7,14 @@
 //! views       also copies onto themselves
 //! in place    also outputs that start where their input does
 //! overlap     also outputs that run behind their input
+//! stripes     also layers in row stripes
 //! ```
 
 use crate::aliasing::{Level, Promises};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::model::Model;
-use crate::plan::{Options, Planned, plan};
+use crate::plan::{Options, Planned, Stripes, plan};
 use crate::target::Target;
 
 /// One step.
@@ -26,6 +27,8 @@ pub enum Step {
     Order,
     /// Tensors share bytes up to this level.
     Alias(Level),
+    /// Layers are computed in row stripes.
+    Stripes,
 }
 
 impl Step {
@@ -37,6 +40,9 @@ impl Step {
         }
         let levels = Level::ALL.into_iter().skip(1);
         steps.extend(levels.filter(|&l| l <= options.level()).map(Step::Alias));
+        if options.stripes != Stripes::No {
+            steps.push(Step::Stripes);
+        }
         steps
     }
 
@@ -49,13 +55,18 @@ impl Step {
             Step::Alias(Level::Views) => "views",
             Step::Alias(Level::InPlace) => "in place",
             Step::Alias(Level::Overlap) => "overlap",
+            Step::Stripes => "stripes",
         }
     }
 
     /// The options with everything up to this step.
     pub fn options(self, options: &Options) -> Options {
         let mut part = options.clone();
+        if self != Step::Stripes {
+            part.stripes = Stripes::No;
+        }
         match self {
+            Step::Stripes => {}
             Step::Placement => {
                 part.reorder = false;
                 part.alias = Some(Level::None);
@@ -84,7 +95,7 @@ pub fn steps(bytes: &[u8], options: &Options) -> Result<Vec<(Step, Planned)>, Er
 /// As [`plan`].
 pub fn plan_steps(bytes: &[u8], options: &Options, steps: &[Step]) -> Result<Vec<Planned>, Error> {
     let mut all: Vec<Planned> = Vec::with_capacity(steps.len());
-    let mut before: Option<(Target, bool, Promises)> = None;
+    let mut before: Option<(Target, bool, Stripes, Promises)> = None;
     for step in steps {
         let part = step.options(options);
         let graph = Graph::read(Model::parse(bytes)?)?;
@@ -93,7 +104,7 @@ pub fn plan_steps(bytes: &[u8], options: &Options, steps: &[Step]) -> Result<Vec
             true => Target::Tflm,
             false => part.kernels(),
         };
-        let same = Some((kernels, part.reorder, promises));
+        let same = Some((kernels, part.reorder, part.stripes, promises));
         let mut planned = match all.last() {
             Some(last) if same == before => last.clone(),
             _ => plan(bytes, &part)?,

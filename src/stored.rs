@@ -6,7 +6,7 @@ use crate::aliasing::{Level, Promises, special, taken};
 use crate::check;
 use crate::graph::{Graph, Storage, TensorId};
 use crate::lifetimes::Lifetimes;
-use crate::plan::Options;
+use crate::plan::{Options, Stripes};
 use crate::prepared;
 use crate::scratch::Scratch;
 use crate::target::Target;
@@ -53,6 +53,14 @@ pub fn made_for(bytes: &[u8]) -> Option<(Target, Option<Level>)> {
         stamp.target.parse().ok()?,
         level.and_then(|l| l.parse().ok()),
     ))
+}
+
+/// How much more work row stripes were allowed to be in the file, if this tool planned it.
+pub fn stripes_of(bytes: &[u8]) -> Option<Stripes> {
+    let stamp = patch::inspect_provenance(bytes).ok()??.stamp;
+    let mut options = stamp.options.split(' ');
+    let stripes = options.find_map(|o| o.strip_prefix("stripes="))?;
+    stripes.parse().ok()
 }
 
 impl StoredPlan {

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use arenaplan::build::{self, Builder, Error, ErrorKind, Generated};
+use arenaplan::build::{self, Builder, Error, ErrorKind, Generated, Stripes};
 use arenaplan::codegen::{Interface, Operators, OwnKernel, RustOptions, kernels, module};
 use arenaplan::execute::{self, Feed, Memory, Setting};
 use arenaplan::graph::Graph;
@@ -135,6 +135,36 @@ fn arenas_are_as_large_as_the_runtime_asks_for() {
         );
     }
     assert_eq!(refused.len(), REFUSED.len());
+}
+
+/// `generated.rs` compares what such a model computes with what TFLM did without stripes.
+#[test]
+fn stripes_bring_their_kernels() {
+    let name = "conv_int16x8";
+    let plain = generated(name);
+    let striped = Builder::new().stripes(Stripes::UpTo(200));
+    let striped = striped.generate(name, &model(name)).unwrap();
+    let kernels = |g: &Generated| -> Vec<String> {
+        let all = g.interface.kernels.iter();
+        all.map(|k| k.operator.clone()).collect()
+    };
+    for kernel in ["SLICE", "CONCATENATION"] {
+        assert!(!kernels(&plain).iter().any(|k| k == kernel), "{kernel}");
+        assert!(kernels(&striped).iter().any(|k| k == kernel), "{kernel}");
+    }
+    assert!(striped.interface.arena_bytes() < plain.interface.arena_bytes());
+    let why = "no row stripes: ";
+    assert!(!striped.warnings.iter().any(|w| w.starts_with(why)));
+
+    let name = "autoencoder_int8";
+    let chain = Builder::new().stripes(Stripes::Auto);
+    let chain = chain.generate(name, &model(name)).unwrap();
+    assert!(
+        chain.warnings.iter().any(|w| w.starts_with(why)),
+        "{:?}",
+        chain.warnings
+    );
+    assert_eq!(chain.rust, generated(name).rust);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use arenaplan::explain::{Cause, Closeness, Explanation, Role, Subject, explain};
 use arenaplan::graph::{Graph, TensorId};
 use arenaplan::lifetimes::Lifetimes;
 use arenaplan::model::Model;
-use arenaplan::plan::{Options, plan};
+use arenaplan::plan::{Options, Stripes, plan};
 use arenaplan::stored::StoredPlan;
 use arenaplan::target::Target;
 
@@ -199,7 +199,23 @@ fn hints_are_what_plan_gives() {
         .iter()
         .map(|h| (&h.flags[..], h.head_bytes))
         .collect();
-    assert_eq!(hints, [("--alias overlap", reference)]);
+    let striped = Options {
+        stripes: Stripes::UpTo(100),
+        ..options.clone()
+    };
+    let striped = plan(&bytes, &striped).unwrap().report;
+    assert!(striped.head_bytes < why.head_bytes);
+    assert_eq!(
+        hints,
+        [
+            ("--alias overlap", reference),
+            ("--stripes 10%", striped.head_bytes)
+        ]
+    );
+    let work = why.hints.iter().map(|h| h.extra_percent);
+    let extra = striped.stripes.map(|s| s.extra_percent());
+    assert_eq!(work.collect::<Vec<_>>(), [None, extra]);
+    assert!(extra.is_some_and(|percent| percent <= 10.0));
     // With all that there is, nothing is left to say.
     let why = explain(&bytes, &for_target(Target::TflmReference))
         .unwrap()

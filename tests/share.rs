@@ -14,7 +14,7 @@ mod split;
 use arenaplan::execute::{Memory, Noise};
 use arenaplan::graph::{Graph, TensorId};
 use arenaplan::model::Model;
-use arenaplan::plan::{Group, Options, plan};
+use arenaplan::plan::{Group, Options, Stripes, plan};
 use arenaplan::share::{self, Link, Member, Port, Shared};
 use arenaplan::target::Target;
 use arenaplan_runtime::{Session, ops, tail_bytes};
@@ -153,6 +153,51 @@ fn halves_compute_what_the_whole_does() {
         }
     }
     assert!(cuts > 20, "{cuts}");
+}
+
+/// The same where layers are also computed in row stripes: what is linked keeps its place in a file that was rewritten.
+#[test]
+fn halves_in_stripes_compute_what_the_whole_does() {
+    let mut striped = [0; 2];
+    for name in [
+        "conv_float32",
+        "conv_int8",
+        "mobilenet_v2_int8",
+        "resnet_int8",
+    ] {
+        let whole = common::model(name);
+        let planned = plan(&whole, &options(Target::Arenaplan)).unwrap();
+        let bytes = planned.report.arena_32.arena_bytes as usize;
+        let expected = run_in_turns(&[&planned.file], &[], bytes);
+        for target in [Target::Tflm, Target::Arenaplan] {
+            let own = Options {
+                stripes: Stripes::UpTo(1000),
+                ..options(target)
+            };
+            for cut in [1, 2, 3, 6] {
+                let Some([first, second]) = split(&whole, cut) else {
+                    continue;
+                };
+                let files = [("first", &first[..]), ("second", &second[..])];
+                let links = [link((0, 0), (1, 0))];
+                let shared = shared(&files, &links, &own);
+                let is_striped = |k: usize| shared.models[k].report.stripes.is_some();
+                for (count, k) in striped.iter_mut().zip(0..) {
+                    *count += usize::from(is_striped(k));
+                }
+                // Never worse than without.
+                let plain = share::plan(&members(&files), &links, &options(target)).unwrap();
+                let arena = |shared: &Shared| shared.total().arena_32.arena_bytes;
+                assert!(arena(&shared) <= arena(&plain), "{name} cut at {cut}");
+                // TFLM's tails are larger than the runtime's, but its scratch memory may be smaller.
+                let room = arena(&shared) as usize + 1024;
+                let files: Vec<&[u8]> = shared.models.iter().map(|m| &m.file[..]).collect();
+                let found = run_in_turns(&files, &links, room);
+                assert_eq!(found, expected, "{name} cut at {cut} for {target}");
+            }
+        }
+    }
+    assert!(striped.iter().all(|&n| n > 1), "{striped:?}");
 }
 
 /// Three parts: the one in the middle has its input and its output fixed.

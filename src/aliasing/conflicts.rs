@@ -273,6 +273,17 @@ impl Sharing<'_, '_> {
         bound
     }
 
+    /// Bytes that must be there at each of `clocks`, counted as by [`Sharing::bound`].
+    pub(crate) fn needed(&self, nodes: &[Node], buffers: &[Buffer], clocks: &[i32]) -> Vec<u64> {
+        let items = self.in_pieces(self.items(nodes, buffers));
+        let needed = |&now: &i32| {
+            let alive = items.iter().filter(|i| i.span.contains(now));
+            let mut alive: Vec<Item> = alive.copied().collect();
+            self.covered(&mut alive, nodes) - self.shared(&alive, now)
+        };
+        clocks.iter().map(needed).collect()
+    }
+
     /// The items, those of tensors with pieces by piece.
     fn in_pieces(&self, items: Vec<Item>) -> Vec<Item> {
         let pieces = |item: Item| {

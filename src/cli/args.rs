@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::aliasing::Level;
 use crate::plan::Stripes;
-use crate::report::{Arena, LibraryHead, Report};
+use crate::report::{Arena, LibraryHead, Report, Striped};
 use crate::target::Target;
 
 /// Plans the tensor arena of TensorFlow Lite models offline, so that microcontrollers need less RAM.
@@ -156,6 +156,14 @@ impl Bits {
         }
     }
 
+    /// The arena in bytes without stripes on a device of this width.
+    pub(super) fn before_stripes(self, striped: &Striped) -> u64 {
+        match self {
+            Bits::B32 => striped.arena_32_bytes_before,
+            Bits::B64 => striped.arena_64_bytes_before,
+        }
+    }
+
     /// The arena of a model on a device of this width.
     pub(super) fn of(self, report: &Report) -> Arena {
         match self {
@@ -194,7 +202,7 @@ pub(super) struct FreedomArgs {
     ///
     /// Stock SLICEs and CONCATENATIONs are put around copies of the layers; the outputs stay the same to the bit, with any
     /// kernels. Work is estimated in instructions of a Cortex-M4.
-    #[arg(long, value_name = "PERCENT|auto|no", default_value_t = Stripes::No)]
+    #[arg(long, value_name = "PERCENT|auto|no", default_value_t = Stripes::No, allow_hyphen_values = true)]
     pub(super) stripes: Stripes,
     /// Whether offsets are written; without, stripes are all that changes, and the device places the tensors
     #[arg(long = "plan", value_enum, value_name = "yes|no", default_value_t = Choice::Yes, hide_possible_values = true)]

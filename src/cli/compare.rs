@@ -1,14 +1,18 @@
 //! `arenaplan compare`
 
+use anyhow::bail;
 use serde::Serialize;
 
-use super::args::{CompareArgs, CompareFormat};
+use super::args::{Choice, CompareArgs, CompareFormat};
 use super::json::{self, Failure, TOOL_VERSION};
 use super::models;
 use super::plan::{about_scratch, planning};
-use super::text::{Align, below, common_folder, count, csv_cell, shortened, table, thousands};
+use super::text::{
+    Align, below, common_folder, count, csv_cell, percent, shortened, table, thousands,
+};
 use super::{Status, complain, each, print};
 use crate::compare::{Comparison, Figures, Group, Means, compare, groups};
+use crate::steps::Step;
 use crate::target::Target;
 
 /// What is compared unless told otherwise.
@@ -30,6 +34,9 @@ struct Row {
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
     let found = models::find(&args.models.models, None);
+    if args.freedom.offsets == Choice::No {
+        bail!("compare is about plans: --plan no is for `plan` and `export`");
+    }
     let options = planning(&args.layout, &args.search, &args.freedom, &found)?;
     let groups = match &args.targets[..] {
         [] => groups(&TARGETS, &options),
@@ -71,6 +78,8 @@ enum Column {
     Unplanned,
     /// The step's position in its group.
     Step(usize),
+    /// What row stripes cost.
+    Work,
     Bound,
     Gap,
 }
@@ -88,6 +97,7 @@ fn columns(rows: &[Row], groups: &[Group]) -> Vec<(usize, Column)> {
             columns.push((g, Column::Unplanned));
         }
         columns.extend((0..group.steps.len()).map(|step| (g, Column::Step(step))));
+        columns.extend(has_stripes(group).then_some((g, Column::Work)));
         if groups.len() == 1 {
             columns.push((g, Column::Bound));
         }
@@ -98,10 +108,16 @@ fn columns(rows: &[Row], groups: &[Group]) -> Vec<(usize, Column)> {
     columns
 }
 
+/// Whether row stripes are a step of the group.
+fn has_stripes(group: &Group) -> bool {
+    group.steps.contains(&Step::Stripes)
+}
+
 fn title(column: Column, group: &Group) -> &'static str {
     match column {
         Column::Unplanned => "TFLM",
         Column::Step(step) => group.steps[step].name(),
+        Column::Work => "more work",
         Column::Bound => "bound",
         Column::Gap => "gap",
     }
@@ -119,16 +135,18 @@ fn cell(column: Column, figures: &Figures) -> String {
     match column {
         Column::Unplanned => thousands(figures.unplanned_bytes),
         Column::Step(step) => thousands(figures.head_bytes[step]),
+        Column::Work => figures.extra_percent.map_or("-".into(), percent),
         Column::Bound => thousands(figures.bound_bytes),
         Column::Gap if figures.head() == figures.bound_bytes => "-".into(),
         Column::Gap => format!("{:.1} %", figures.gap_percent()),
     }
 }
 
-fn mean_cell(column: Column, ratios: &[f64]) -> String {
+fn mean_cell(column: Column, ratios: &[f64], work: f64) -> String {
     match column {
         Column::Unplanned => "1.000".into(),
         Column::Step(step) => format!("{:.3}", ratios[step]),
+        Column::Work => percent(100.0 * (work - 1.0)),
         Column::Bound | Column::Gap => String::new(),
     }
 }
@@ -144,7 +162,7 @@ fn cells(columns: &[(usize, Column)], comparison: &Comparison) -> Vec<String> {
 }
 
 fn mean_cells(columns: &[(usize, Column)], means: &Means) -> Vec<String> {
-    let cell = |&(g, column): &(usize, Column)| mean_cell(column, &means.ratios[g]);
+    let cell = |&(g, column): &(usize, Column)| mean_cell(column, &means.ratios[g], means.work[g]);
     columns.iter().map(cell).collect()
 }
 
@@ -188,6 +206,12 @@ fn words(rows: &[Row], groups: &[Group], means: Option<&Means>, failed: usize) -
     text.push_str(
         ". Heads in bytes, scratch memory included; TFLM: without a plan; gap: how far heads may be above the least possible\n",
     );
+    if groups.iter().any(has_stripes) {
+        text.push_str(
+            "stripes: layers in row stripes, where that makes the arena smaller; more work: instructions, estimated. The arena's \
+             tail, which grows, is not in the heads\n",
+        );
+    }
     if let Some(line) = not_counted(rows, means) {
         text.push_str(&format!("{line}\n"));
     }
@@ -239,6 +263,7 @@ fn csv(rows: &[Row], groups: &[Group], means: Option<&Means>) -> String {
     for (g, group) in groups.iter().enumerate() {
         columns.push((g, Column::Unplanned));
         columns.extend((0..group.steps.len()).map(|step| (g, Column::Step(step))));
+        columns.extend(has_stripes(group).then_some((g, Column::Work)));
         columns.extend([(g, Column::Bound), (g, Column::Gap)]);
     }
     let mut text = String::from("model");
@@ -246,6 +271,7 @@ fn csv(rows: &[Row], groups: &[Group], means: Option<&Means>) -> String {
         let name = match column {
             Column::Unplanned => "greedy".into(),
             Column::Gap => "gap_percent".into(),
+            Column::Work => "extra_cost_percent".into(),
             other => title(other, &groups[g]).replace(' ', "-"),
         };
         text.push_str(&format!(",{}:{name}", groups[g].target));
@@ -258,6 +284,10 @@ fn csv(rows: &[Row], groups: &[Group], means: Option<&Means>) -> String {
             text.push_str(&match column {
                 Column::Unplanned => format!(",{}", figures.unplanned_bytes),
                 Column::Step(step) => format!(",{}", figures.head_bytes[step]),
+                Column::Work => match figures.extra_percent {
+                    Some(percent) => format!(",{percent:.2}"),
+                    None => ",".into(),
+                },
                 Column::Bound => format!(",{}", figures.bound_bytes),
                 Column::Gap => format!(",{:.2}", figures.gap_percent()),
             });
@@ -267,7 +297,10 @@ fn csv(rows: &[Row], groups: &[Group], means: Option<&Means>) -> String {
     if let Some(means) = means {
         text.push_str(&mean_name(means));
         for &(g, column) in &columns {
-            text.push_str(&format!(",{}", mean_cell(column, &means.ratios[g])));
+            text.push_str(&match column {
+                Column::Work => format!(",{:.2}", 100.0 * (means.work[g] - 1.0)),
+                _ => format!(",{}", mean_cell(column, &means.ratios[g], means.work[g])),
+            });
         }
         text.push('\n');
     }
@@ -302,6 +335,8 @@ struct TargetItem {
     gap_percent: f64,
     optimal: bool,
     reordered: bool,
+    /// What row stripes cost; `None` where nothing was cut.
+    extra_cost_percent: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -320,6 +355,8 @@ struct MeansItem {
 struct MeanTargetItem {
     target: &'static str,
     steps: Vec<MeanStepItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_cost_percent: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -359,6 +396,7 @@ fn json(
                 gap_percent: round(figures.gap_percent(), 100.0),
                 optimal: figures.optimal,
                 reordered: figures.reordered,
+                extra_cost_percent: figures.extra_percent.map(|p| round(p, 100.0)),
             })
             .collect(),
         warnings: row.comparison.warnings,
@@ -371,9 +409,10 @@ fn json(
         })
         .collect();
     items.extend(means.map(|means| {
-        let targets = groups.iter().zip(&means.ratios);
-        let targets = targets.map(|(group, ratios)| MeanTargetItem {
+        let targets = groups.iter().zip(&means.ratios).zip(&means.work);
+        let targets = targets.map(|((group, ratios), work)| MeanTargetItem {
             target: group.target.name(),
+            extra_cost_percent: has_stripes(group).then(|| round(100.0 * (work - 1.0), 100.0)),
             steps: group
                 .steps
                 .iter()

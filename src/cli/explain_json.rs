@@ -80,6 +80,8 @@ struct HintItem {
     kernels: &'static str,
     head_bytes: u64,
     instead_of_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_cost_percent: Option<f64>,
 }
 
 impl Why {
@@ -121,6 +123,8 @@ impl Why {
                     kernels: hint.kernels,
                     head_bytes: hint.head_bytes,
                     instead_of_bytes: hint.instead_of_bytes,
+                    extra_cost_percent: (hint.extra_percent)
+                        .map(|percent| (percent * 100.0).round() / 100.0),
                 })
                 .collect(),
             remark: why.remark.clone(),

@@ -20,8 +20,12 @@ pub(super) fn words(graph: &Graph<'_>, why: &Explanation) -> String {
     text.push_str("\nwhat stands in the way of the next byte\n");
     text.push_str(&obstacle(graph, why));
     for hint in &why.hints {
+        let work = match hint.extra_percent {
+            Some(percent) => format!(", for {percent:.1} % more work"),
+            None => String::new(),
+        };
         text.push_str(&format!(
-            "  {}: {} bytes instead of {}, with {}\n",
+            "  {}: {} bytes instead of {}, with {}{work}\n",
             hint.flags,
             thousands(hint.head_bytes),
             thousands(hint.instead_of_bytes),

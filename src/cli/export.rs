@@ -8,7 +8,7 @@ use anyhow::bail;
 use super::args::{ExportArgs, ExportFormat, OutputArgs};
 use super::models::{self, Source};
 use super::output::{self, Destination};
-use super::plan::{about_scratch, planning};
+use super::plan::{about_scratch, planning, without_offsets};
 use super::text::{shown, thousands};
 use super::{Status, complain, each, print};
 use crate::codegen::{self, RustOptions};
@@ -28,6 +28,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
         );
     }
     let found = models::find(std::slice::from_ref(&args.model), None);
+    without_offsets(&args.freedom, &args.layout, &args.search)?;
     let options = planning(&args.layout, &args.search, &args.freedom, &found)?;
     let (_, status) = each(&found, |_, source| one(args, &options, source))?;
     Ok(status)
@@ -148,8 +149,10 @@ fn chosen<'b>(
     bytes: &'b [u8],
 ) -> anyhow::Result<(Cow<'b, [u8]>, Options)> {
     let mut options = options.clone();
-    let has_plan =
-        || anyhow::Ok(StoredPlan::read(&Graph::read(Model::parse(bytes)?)?) != StoredPlan::Absent);
+    let has_plan = || {
+        let graph = Graph::read(Model::parse(bytes)?)?;
+        anyhow::Ok(StoredPlan::read(&graph) != StoredPlan::Absent || graph.is_rewritten())
+    };
     if args.target.is_none() && has_plan()? {
         if args.asks_for_planning() {
             bail!(

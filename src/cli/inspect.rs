@@ -1,5 +1,7 @@
 //! `arenaplan inspect`
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::args::{Bits, InspectArgs, InspectFormat};
@@ -18,6 +20,7 @@ use crate::lifetimes::Span;
 use crate::model::Model;
 use crate::plan::Options;
 use crate::stored::StoredPlan;
+use crate::stripes::Seen;
 use crate::tflm::ALIGNMENT;
 
 #[derive(Serialize)]
@@ -34,9 +37,44 @@ struct Detail {
     plan: &'static str,
     written_by: Option<Writer>,
     why: Option<explain_json::Why>,
+    stripes_in_file: Option<StripesDetail>,
     peak: PeakDetail,
     operator_list: Vec<OperatorDetail>,
     tensor_list: Vec<TensorDetail>,
+}
+
+/// The row stripes that the file has.
+#[derive(Serialize)]
+struct StripesDetail {
+    operators_before: usize,
+    layers: Vec<LayersDetail>,
+    added: BTreeMap<String, usize>,
+    /// The most that must be there at an operator, with as much shared as the plan may.
+    peak_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct LayersDetail {
+    /// Positions in the file before planning.
+    first: u32,
+    last: u32,
+    parts: usize,
+}
+
+impl StripesDetail {
+    fn new(stripes: &Seen, needed: Option<&Vec<u64>>) -> Self {
+        let layers = stripes.layers.iter().map(|run| LayersDetail {
+            first: run.first,
+            last: run.last,
+            parts: run.parts,
+        });
+        Self {
+            operators_before: stripes.operators_before,
+            layers: layers.collect(),
+            added: stripes.added.clone(),
+            peak_bytes: needed.and_then(|all| all.iter().max().copied()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -58,6 +96,9 @@ struct OperatorDetail {
     name: String,
     live_bytes: u64,
     scratch_bytes: u64,
+    /// What must be there, scratch included, with as much shared as the plan may; of files with row stripes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needed_bytes: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -187,7 +228,7 @@ impl About<'_, '_> {
             bits,
             ..
         } = self;
-        let operator_list = seen.steps.iter().map(|step| {
+        let operator_list = seen.steps.iter().enumerate().map(|(k, step)| {
             let op = graph.operator(step.visit.operator);
             OperatorDetail {
                 clock: step.visit.clock,
@@ -197,6 +238,7 @@ impl About<'_, '_> {
                 name: op.name(),
                 live_bytes: step.live_bytes,
                 scratch_bytes: step.scratch_bytes,
+                needed_bytes: seen.needed_bytes.as_ref().and_then(|n| n.get(k).copied()),
             }
         });
         let tensor_list = graph.tensors.iter().map(|t| {
@@ -219,6 +261,8 @@ impl About<'_, '_> {
             plan: plan_state(seen),
             written_by: self.writer.clone(),
             why: why.map(|why| explain_json::Why::new(graph, why)),
+            stripes_in_file: (seen.stripes.as_ref())
+                .map(|s| StripesDetail::new(s, seen.needed_bytes.as_ref())),
             peak: PeakDetail {
                 clock: seen.peak.clock,
                 operator: seen.peak.operator.map(|o| graph.operator(o).label()),
@@ -263,32 +307,40 @@ impl About<'_, '_> {
             count(report.operators, "operator"),
             count(report.tensors, "tensor")
         );
-        let columns = [
+        if let Some(stripes) = &seen.stripes {
+            text.push_str(&stripes_words(stripes));
+        }
+        let mut columns = vec![
             ("clock", Align::Right),
             ("operator", Align::Left),
             ("live bytes", Align::Right),
             ("scratch", Align::Right),
             ("", Align::Left),
         ];
-        let most = seen
-            .steps
-            .iter()
-            .map(|s| s.live_bytes + s.scratch_bytes)
-            .max()
-            .unwrap_or(0);
-        let rows: Vec<Vec<String>> = seen
-            .steps
-            .iter()
-            .map(|step| {
+        if seen.needed_bytes.is_some() {
+            columns.insert(4, ("needed", Align::Right));
+        }
+        let levels: Vec<u64> = match &seen.needed_bytes {
+            Some(needed) => needed.clone(),
+            None => (seen.steps.iter())
+                .map(|s| s.live_bytes + s.scratch_bytes)
+                .collect(),
+        };
+        let most = levels.iter().copied().max().unwrap_or(0);
+        let peak_bytes = match &seen.needed_bytes {
+            Some(_) => most,
+            None => seen.peak.bytes,
+        };
+        let rows: Vec<Vec<String>> = (seen.steps.iter().zip(&levels))
+            .map(|(step, &sum)| {
                 let op = graph.operator(step.visit.operator);
-                let sum = step.live_bytes + step.scratch_bytes;
                 let bar = if most == 0 {
                     0
                 } else {
                     (sum * 30).div_ceil(most) as usize
                 };
-                let peak = if sum == seen.peak.bytes { " peak" } else { "" };
-                vec![
+                let peak = if sum == peak_bytes { " peak" } else { "" };
+                let mut cells = vec![
                     step.visit.clock.to_string(),
                     format!("{}{}", "  ".repeat(step.visit.depth as usize), op.label()),
                     thousands(step.live_bytes),
@@ -298,10 +350,21 @@ impl About<'_, '_> {
                         thousands(step.scratch_bytes)
                     },
                     format!("{}{peak}", "#".repeat(bar)),
-                ]
+                ];
+                if seen.needed_bytes.is_some() {
+                    cells.insert(4, thousands(sum));
+                }
+                cells
             })
             .collect();
         text.push_str(&table(&columns, &rows));
+        if seen.needed_bytes.is_some() {
+            text.push_str(&format!(
+                "\nneeded: with scratch, and with as much shared as the plan may; rows of a tensor as long as they are used\n\
+                 peak of what is needed: {} bytes\n",
+                thousands(most)
+            ));
+        }
         let place = match seen.peak.operator {
             Some(op) => format!(
                 "at {} (clock {})",
@@ -339,10 +402,11 @@ impl About<'_, '_> {
             text.push_str(&format!("{what:<34}{:>12} bytes\n", thousands(bytes)));
         };
         line("\nall tensors without reuse", report.sizes.sum_bytes);
-        line(
-            "liveness bound, nothing shared",
-            report.sizes.file_order_bound_bytes,
-        );
+        let nothing_shared = match seen.stripes {
+            Some(_) => "liveness bound, before planning",
+            None => "liveness bound, nothing shared",
+        };
+        line(nothing_shared, report.sizes.file_order_bound_bytes);
         if report.sizes.bound_bytes != report.sizes.file_order_bound_bytes {
             line("liveness bound, as far as shared", report.sizes.bound_bytes);
         }
@@ -380,6 +444,35 @@ impl About<'_, '_> {
         text.push('\n');
         text
     }
+}
+
+/// What of the model is computed in row stripes.
+fn stripes_words(stripes: &Seen) -> String {
+    let mut text = format!(
+        "row stripes: {} before planning\n",
+        count(stripes.operators_before, "operator")
+    );
+    for run in &stripes.layers {
+        let first = format!("{} {}", run.first, shown(&run.first_name));
+        let names = match run.first == run.last {
+            true => format!("operator {first}"),
+            false => format!(
+                "operators {first} to {} {}",
+                run.last,
+                shown(&run.last_name)
+            ),
+        };
+        text.push_str(&format!(
+            "  {names} before planning: in {}\n",
+            count(run.parts, "part")
+        ));
+    }
+    let added = stripes.added.iter();
+    let added: Vec<_> = added
+        .map(|(name, n)| format!("{} {}", thousands(*n as u64), shown(name)))
+        .collect();
+    text.push_str(&format!("  added: {}\n\n", added.join(", ")));
+    text
 }
 
 /// Every tensor that is not a constant: what it is, when it is alive, and where TFLM puts it.

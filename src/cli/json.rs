@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::Bits;
 use super::text::shown;
-use crate::report::{LibraryHead, Outcome, Report};
+use crate::report::{LibraryHead, Outcome, Report, Striped};
 
 /// The version of the tool, for every object.
 pub(super) const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -55,6 +55,8 @@ pub(super) struct ModelFigures {
     file_bytes: usize,
     prepared_bytes: usize,
     libraries: Vec<LibraryFigures>,
+    stripes: Option<StripesFigures>,
+    no_stripes: Option<String>,
     explanation: Option<String>,
     warnings: Vec<String>,
 }
@@ -77,6 +79,66 @@ impl LibraryFigures {
             head_bytes: head.head_bytes,
             arena_bytes_32: head.arena_32.arena_bytes,
             arena_bytes_64: head.arena_64.arena_bytes,
+        }
+    }
+}
+
+/// What was cut into row stripes, and what that costs.
+#[derive(Debug, Serialize)]
+struct StripesFigures {
+    regions: Vec<RegionFigures>,
+    macs: u64,
+    extra_macs: u64,
+    extra_macs_percent: f64,
+    /// Whose instructions are estimated.
+    counted_for: &'static str,
+    instructions: u64,
+    extra_instructions: i64,
+    extra_cost_percent: f64,
+    added_operators: usize,
+    added_file_bytes: usize,
+    added_kinds: Vec<String>,
+    head_bytes_before: u64,
+    arena_bytes_before: u64,
+}
+
+/// Layers that are computed in row stripes: operators of the file that came in.
+#[derive(Debug, Serialize)]
+struct RegionFigures {
+    first: String,
+    last: String,
+    layers: usize,
+    stripes: usize,
+    cuts: Vec<i64>,
+}
+
+impl StripesFigures {
+    fn new(striped: &Striped, bits: Bits) -> Self {
+        let regions = striped.regions.iter().map(|region| {
+            let [first, last] = region.operators.clone();
+            RegionFigures {
+                first,
+                last,
+                layers: region.layers,
+                stripes: region.stripes(),
+                cuts: region.cuts.clone(),
+            }
+        });
+        let round = |percent: f64| (percent * 100.0).round() / 100.0;
+        Self {
+            regions: regions.collect(),
+            macs: striped.macs,
+            extra_macs: striped.extra_macs,
+            extra_macs_percent: round(striped.extra_macs_percent()),
+            counted_for: striped.machine.name(),
+            instructions: striped.instructions,
+            extra_instructions: striped.extra_instructions,
+            extra_cost_percent: round(striped.extra_percent()),
+            added_operators: striped.added_operators,
+            added_file_bytes: striped.added_file_bytes,
+            added_kinds: striped.added_kinds.clone(),
+            head_bytes_before: striped.head_bytes_before,
+            arena_bytes_before: bits.before_stripes(striped),
         }
     }
 }
@@ -147,6 +209,11 @@ impl ModelFigures {
             file_bytes: report.file_bytes,
             prepared_bytes: report.prepared_bytes,
             libraries: report.libraries.iter().map(LibraryFigures::new).collect(),
+            stripes: report
+                .stripes
+                .as_ref()
+                .map(|striped| StripesFigures::new(striped, bits)),
+            no_stripes: report.no_stripes.clone(),
             explanation: report.explanation(),
             warnings: report.warnings.clone(),
         }

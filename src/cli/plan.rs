@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, bail};
+use arenaplan_solver::{Limits, Planner};
 use serde::Serialize;
 
 use super::args::{
@@ -16,10 +17,11 @@ use super::share::SharedFigures;
 use super::text::thousands;
 use super::{Status, complain, each, share};
 use crate::error::Error;
-use crate::plan::{Options, plan};
+use crate::plan::{Options, Stripes, plan};
 use crate::report::Report;
-use crate::stored::made_for;
+use crate::stored::{made_for, stripes_of};
 use crate::target::Target;
+use crate::tflm;
 
 /// What became of one model.
 pub(super) struct Row {
@@ -60,6 +62,7 @@ pub(super) fn run(args: &PlanArgs) -> anyhow::Result<Status> {
         return share::run(args, &found);
     }
     let destinations = destinations(args, &found)?;
+    without_offsets(&args.freedom, &args.device.layout, &args.search)?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),
         precompute: args.precompute == Choice::Yes,
@@ -111,6 +114,39 @@ pub(super) fn item(result: Result<Row, Failure>, args: &PlanArgs) -> Item {
             Item::Figures(Box::new(figures.over_limit(over_limit)))
         }
         Err(failure) => Item::Failure(failure),
+    }
+}
+
+/// That `--plan no` leaves something to do, and that no flag is about the offsets that it leaves out.
+pub(super) fn without_offsets(
+    freedom: &FreedomArgs,
+    layout: &LayoutArgs,
+    search: &SearchArgs,
+) -> anyhow::Result<()> {
+    if freedom.offsets == Choice::Yes {
+        return Ok(());
+    }
+    if freedom.stripes == Stripes::No {
+        bail!(
+            "--plan no leaves nothing to do: --stripes PERCENT cuts layers into row stripes, and `strip` takes a plan out"
+        );
+    }
+    let default = Limits::default();
+    let about_offsets = [
+        ("--keep-inputs", freedom.keep_inputs),
+        ("--keep", !freedom.keep.is_empty()),
+        ("--online", !freedom.online.is_empty()),
+        ("--alias", layout.alias.is_some()),
+        ("--align", layout.align != tflm::ALIGNMENT),
+        ("--solver", search.solver != Planner::Auto),
+        ("--node-limit", search.node_limit != default.nodes),
+        ("--time-limit", search.time_limit != default.time),
+    ];
+    match about_offsets.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => bail!(
+            "{flag} is about the offsets of tensors, and --plan no writes none: the device's own planner places them"
+        ),
+        None => Ok(()),
     }
 }
 
@@ -173,6 +209,9 @@ pub(super) fn for_file(options: &Options, device: &DeviceArgs, bytes: &[u8]) -> 
     {
         options.target = target;
         options.alias = options.alias.or(alias);
+    }
+    if let Some(stripes) = stripes_of(bytes) {
+        options.stripes = stripes;
     }
     options
 }

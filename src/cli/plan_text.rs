@@ -1,9 +1,11 @@
 //! What `arenaplan plan` tells people.
 
+use std::collections::BTreeSet;
+
 use super::args::Bits;
 use super::plan::Row;
 use super::text::{Align, below, common_folder, count, only_for, percent, shown, table, thousands};
-use crate::report::{LibraryHead, Outcome};
+use crate::report::{LibraryHead, Outcome, Striped};
 
 /// One model: a line per figure.
 pub(super) fn single(row: &Row, bits: Bits) -> String {
@@ -38,6 +40,9 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         (saved, proved) => format!("saves {}, {proved}", percent(saved)),
     };
     line("head", report.head_bytes, &note);
+    if let Some(striped) = &report.stripes {
+        line("head without stripes", striped.head_bytes_before, "");
+    }
     if report.reordered {
         line(
             "needed in old order",
@@ -82,6 +87,9 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         }
     };
     line("arena to reserve", arena.arena_bytes, &note);
+    if let Some(striped) = &report.stripes {
+        line("arena without stripes", bits.before_stripes(striped), "");
+    }
     if report.file_bytes != report.file_bytes_before {
         let added = report.file_bytes - report.file_bytes_before;
         line(
@@ -120,6 +128,12 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         ));
         shown_already.push(these);
     }
+    if let Some(striped) = &report.stripes {
+        text.push_str(&stripes(striped));
+    }
+    if let Some(why) = &report.no_stripes {
+        text.push_str(&format!("  no row stripes: {why}\n"));
+    }
     if let Some(kernels) = &report.needs {
         text.push_str(&format!("  {}\n", only_for(kernels)));
     }
@@ -132,6 +146,9 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
         (Some(path), Outcome::Planned { .. }) => {
             text.push_str(&format!("  written: {}\n", shown(path)));
         }
+        (Some(path), _) if report.stripes.is_some() => {
+            text.push_str(&format!("  written with stripes alone: {}\n", shown(path)));
+        }
         (Some(path), _) => {
             text.push_str(&format!(
                 "  written without a plan of ours: {}\n",
@@ -142,9 +159,47 @@ pub(super) fn single(row: &Row, bits: Bits) -> String {
     text
 }
 
+/// What was cut into row stripes, and what that costs.
+fn stripes(striped: &Striped) -> String {
+    let mut text = String::from("  row stripes, with the same outputs to the bit:\n");
+    for region in &striped.regions {
+        let [first, last] = &region.operators;
+        let layers = match region.layers {
+            1 => shown(first),
+            n => format!("{n} layers, {} to {}", shown(first), shown(last)),
+        };
+        text.push_str(&format!("    {layers}, in {} stripes\n", region.stripes()));
+    }
+    let signed = |n: i64| match n < 0 {
+        true => format!("-{}", thousands(n.unsigned_abs())),
+        false => thousands(n.unsigned_abs()),
+    };
+    let percent = |percent: f64| format!("{percent:.1} %");
+    text.push_str(&format!(
+        "    {} multiplications more ({}), about {} instructions more ({}), estimated for {} on a Cortex-M4\n",
+        thousands(striped.extra_macs),
+        percent(striped.extra_macs_percent()),
+        signed(striped.extra_instructions),
+        percent(striped.extra_percent()),
+        striped.machine.name()
+    ));
+    text.push_str(&format!(
+        "    {} more, which add {} bytes to the file\n",
+        count(striped.added_operators, "operator"),
+        thousands(striped.added_file_bytes as u64)
+    ));
+    if !striped.added_kinds.is_empty() {
+        text.push_str(&format!(
+            "    the firmware has to register {} as well\n",
+            striped.added_kinds.join(" and ")
+        ));
+    }
+    text
+}
+
 /// Several models: a row each, then the sum of it.
 pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
-    let columns = [
+    let mut columns = vec![
         ("model", Align::Left),
         ("before", Align::Right),
         ("head", Align::Right),
@@ -152,19 +207,29 @@ pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
         ("arena", Align::Right),
         ("", Align::Left),
     ];
+    let has_stripes = rows.iter().any(|r| r.report.stripes.is_some());
+    if has_stripes {
+        columns.insert(5, ("more work", Align::Right));
+    }
     let folder = common_folder(rows.iter().map(|r| r.model.as_str()));
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             let report = &row.report;
-            vec![
+            let mut cells = vec![
                 below(&folder, &row.model),
                 thousands(report.before_head_bytes),
                 thousands(report.head_bytes),
                 percent(report.saving_percent()),
                 thousands(bits.of(report).arena_bytes),
                 note(row),
-            ]
+            ];
+            if has_stripes {
+                let striped = report.stripes.as_ref();
+                let work = striped.map(|s| percent(s.extra_percent()));
+                cells.insert(5, work.unwrap_or_default());
+            }
+            cells
         })
         .collect();
     let mut text = String::new();
@@ -178,6 +243,16 @@ pub(super) fn several(rows: &[Row], asked: usize, bits: Bits) -> String {
 
 /// The last column of a row.
 fn note(row: &Row) -> String {
+    let report = &row.report;
+    let mut note = outcome(row);
+    if let Some(striped) = &report.stripes {
+        let regions = count(striped.regions.len(), "region");
+        note.push_str(&format!(", {regions} in stripes"));
+    }
+    note
+}
+
+fn outcome(row: &Row) -> String {
     let report = &row.report;
     match &report.outcome {
         _ if row.over_limit => "over the limit, not written".into(),
@@ -249,9 +324,48 @@ fn summary(rows: &[Row], asked: usize, bits: Bits) -> String {
     if let Some(mean) = geometric_mean(rows) {
         text.push_str(&format!("head against before, geometric mean: {mean:.3}\n"));
     }
+    text.push_str(&stripes_summary(rows, bits));
     match rows.iter().filter(|r| r.output.is_some()).count() {
         0 => text.push_str("nothing written\n"),
         n => text.push_str(&format!("{} written\n", count(n, "file"))),
+    }
+    text
+}
+
+/// What stripes save and cost, and what they need, over the models that have them.
+fn stripes_summary(rows: &[Row], bits: Bits) -> String {
+    let striped: Vec<(&Row, &Striped)> = rows
+        .iter()
+        .filter_map(|row| Some((row, row.report.stripes.as_ref()?)))
+        .collect();
+    if striped.is_empty() {
+        return match rows.iter().any(|r| r.report.no_stripes.is_some()) {
+            true => "no model has row stripes; planned alone, each tells why\n".into(),
+            false => String::new(),
+        };
+    }
+    let number = striped.len() as f64;
+    let ratio = |&(row, striped): &(&Row, &Striped)| {
+        let before = bits.before_stripes(striped).max(1) as f64;
+        (bits.of(&row.report).arena_bytes as f64 / before).ln()
+    };
+    let mean = (striped.iter().map(ratio).sum::<f64>() / number).exp();
+    let work = striped.iter().map(|(_, striped)| striped.extra_percent());
+    let work = work.sum::<f64>() / number;
+    let mut text = format!(
+        "row stripes in {}: arena against that without stripes, geometric mean: {mean:.3}; {} more work on average\n",
+        count(striped.len(), "model"),
+        percent(work)
+    );
+    let needed: BTreeSet<_> = striped.iter().flat_map(|s| &s.1.added_kinds).collect();
+    if !needed.is_empty() {
+        let needed: Vec<_> = needed.iter().map(|kind| &kind[..]).collect();
+        let who = striped.iter().filter(|s| !s.1.added_kinds.is_empty());
+        text.push_str(&format!(
+            "the firmware of {} has to register {} as well\n",
+            count(who.count(), "model"),
+            needed.join(" and ")
+        ));
     }
     text
 }

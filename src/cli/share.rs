@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
-use super::args::{Bits, Format, PlanArgs, ShareArgs, VerifyArgs};
+use super::args::{Bits, Choice, Format, PlanArgs, ShareArgs, VerifyArgs};
 use super::json::{self, Failure, LibraryFigures, TOOL_VERSION};
 use super::models::{Found, Source};
 use super::output::{self, Destination};
@@ -169,6 +169,11 @@ pub(super) fn read_all(found: &Found) -> anyhow::Result<Vec<Vec<u8>>> {
 
 pub(super) fn run(args: &PlanArgs, found: &Found) -> anyhow::Result<Status> {
     let destinations = destinations(args, found)?;
+    if args.freedom.offsets == Choice::No {
+        bail!(
+            "--plan no is for models that have an arena each: those that share one are planned together"
+        );
+    }
     apart(destinations.iter().flatten())?;
     let options = Options {
         target: args.device.target.unwrap_or(Target::Tflm),

@@ -17,6 +17,7 @@ use crate::lifetimes::Lifetimes;
 use crate::model::Model;
 use crate::plan::Options;
 use crate::stored::{Setting, StoredPlan};
+use crate::tflm;
 
 /// What there is to say of a stored plan in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +31,8 @@ enum State {
     None,
     /// There is none, and no tensor that could be planned either.
     NothingToPlan,
+    /// There is none, but layers are in row stripes, as was asked for.
+    StripesAlone,
 }
 
 /// What was found in one file.
@@ -46,6 +49,8 @@ struct Finding {
     is_asked: bool,
     /// Operators are not where they were before the file was planned.
     reordered: bool,
+    /// Layers are computed in row stripes.
+    striped: bool,
     head_bytes: Option<u64>,
     greedy_head_bytes: u64,
     faults: Vec<String>,
@@ -175,16 +180,24 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
         }
     };
     let head = verdict.simulation.as_ref().map(|s| s.head);
+    let alone = match graph.is_rewritten() && !verdict.exists() {
+        true => {
+            let scratch = options.scratch_alone(&graph)?;
+            Some(tflm::simulate(&graph, &lifetimes, &scratch, None)?.head)
+        }
+        false => None,
+    };
     if verdict.is_right() && head.is_some_and(|h| h > unplanned.head) {
         notes.push("the head is larger than without any plan".into());
     }
     let mut run = None;
     let mut run_error = None;
-    if args.run && verdict.exists() {
+    let striped = graph.is_rewritten();
+    if args.run && (verdict.exists() || striped) {
         match compare(&bytes, args) {
             Ok(figures) => run = Some(figures),
             // That a wrong plan cannot be run is no news.
-            Err(e) if !verdict.is_right() => notes.push(format!("{e:#}")),
+            Err(e) if verdict.exists() && !verdict.is_right() => notes.push(format!("{e:#}")),
             Err(e) => {
                 complain(&format!("error: {}: {e:#}", source.name()));
                 run_error = Some(format!("{e:#}"));
@@ -196,6 +209,7 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
         plan: match (verdict.exists(), verdict.is_right()) {
             (true, true) => State::Right,
             (true, false) => State::Wrong,
+            (false, _) if striped => State::StripesAlone,
             (false, _) if graph.tensors.iter().any(|t| t.is_planned()) => State::None,
             (false, _) => State::NothingToPlan,
         },
@@ -203,7 +217,8 @@ fn examine(source: &Source, options: &Options, args: &VerifyArgs) -> anyhow::Res
         needs: verdict.needs(&graph, options),
         is_asked: device.target.is_some(),
         reordered: graph.is_reordered(),
-        head_bytes: head,
+        striped,
+        head_bytes: head.or(alone),
         greedy_head_bytes: unplanned.head,
         faults: verdict.faults,
         notes,
@@ -231,18 +246,19 @@ fn compare(planned: &[u8], args: &VerifyArgs) -> anyhow::Result<RunFigures> {
 }
 
 impl RunFigures {
-    fn words(&self) -> String {
+    /// `other` is what the model was run beside.
+    fn words(&self, other: &str) -> String {
         let runs = count(self.invokes, "time");
         match &self.difference {
             None if self.output_bytes == 0 => {
                 format!("run {runs}: there are no outputs to compare")
             }
             None if !self.vary && self.invokes > 1 => format!(
-                "run {runs}: the same outputs as without the plan, but the same each time, which says little"
+                "run {runs}: the same outputs as {other}, but the same each time, which says little"
             ),
-            None => format!("run {runs}: the same outputs as without the plan"),
+            None => format!("run {runs}: the same outputs as {other}"),
             Some(difference) => format!(
-                "run {runs}: OTHER outputs than without the plan: at run {}, output {}, element {} is {} instead of {}, one of \
+                "run {runs}: OTHER outputs than {other}: at run {}, output {}, element {} is {} instead of {}, one of \
                  {} that differ",
                 difference.invoke + 1,
                 difference.output,
@@ -264,6 +280,9 @@ fn words(finding: &Finding) -> String {
     let mut text = match finding.plan {
         State::None => format!("{name}: no plan\n"),
         State::NothingToPlan => format!("{name}: no plan, and nothing to plan\n"),
+        State::StripesAlone => {
+            format!("{name}: no plan, row stripes alone, head {head}, {without} without them\n")
+        }
         State::Right => format!("{name}: the plan is right, head {head}, {without} without it\n"),
         State::Wrong => format!("{name}: the plan is WRONG, head {head}, {without} without it\n"),
     };
@@ -272,7 +291,11 @@ fn words(finding: &Finding) -> String {
             true => ", operators reordered",
             false => "",
         };
-        text.push_str(&format!("  {writer}{reordered}\n"));
+        let striped = match finding.striped {
+            true => ", layers in row stripes",
+            false => "",
+        };
+        text.push_str(&format!("  {writer}{reordered}{striped}\n"));
     } else if matches!(finding.plan, State::Right | State::Wrong) {
         text.push_str("  written by another tool\n");
     }
@@ -284,7 +307,11 @@ fn words(finding: &Finding) -> String {
         text.push_str(&format!("  {words}\n"));
     }
     if let Some(run) = &finding.run {
-        text.push_str(&format!("  {}\n", run.words()));
+        let other = match finding.striped {
+            true => "the model before planning",
+            false => "without the plan",
+        };
+        text.push_str(&format!("  {}\n", run.words(other)));
     }
     if let Some(error) = &finding.run_error {
         text.push_str(&format!("  {error}\n"));
@@ -305,6 +332,7 @@ fn summary(results: &[Result<Finding, Failure>]) -> String {
         (number(State::Wrong), "wrong"),
         (number(State::None), "without a plan"),
         (number(State::NothingToPlan), "with nothing to plan"),
+        (number(State::StripesAlone), "with row stripes alone"),
         (results.iter().filter(|r| r.is_err()).count(), "unreadable"),
     ] {
         if n > 0 {

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::report::{Outcome, Report, Striped, StripedRegion};
+use crate::stripes::cost::Machine;
 use crate::stripes::{self, Found, ProofError, prove};
 
 /// How many rewritings are planned: the best ones by their estimates.
@@ -134,7 +135,7 @@ pub(super) fn best(
             before: Some(&plain.report),
         };
         let mut planned = plan_base(&base, options, None)?;
-        planned.report.stripes = Some(described(found, graph, &rewritten, &plain.report));
+        planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
         if !is_accepted(&planned.report, &plain.report) {
             continue;
         }
@@ -178,7 +179,13 @@ fn is_accepted(striped: &Report, plain: &Report) -> bool {
 }
 
 /// What is told of a rewriting.
-fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Report) -> Striped {
+fn described(
+    found: &Found,
+    graph: &Graph<'_>,
+    rewritten: &Graph<'_>,
+    options: &Options,
+    plain: &Report,
+) -> Striped {
     let operators = |graph: &Graph<'_>| graph.operators().count();
     let kinds = |graph: &Graph<'_>| {
         let all = graph.operators();
@@ -196,6 +203,7 @@ fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Re
     });
     Striped {
         regions: regions.collect(),
+        machine: Machine::of(options.kernels()),
         macs: found.macs,
         extra_macs: found.extra_macs,
         instructions: found.instructions,
@@ -205,5 +213,6 @@ fn described(found: &Found, graph: &Graph<'_>, rewritten: &Graph<'_>, plain: &Re
         added_kinds,
         head_bytes_before: plain.head_bytes,
         arena_32_bytes_before: plain.arena_32.arena_bytes,
+        arena_64_bytes_before: plain.arena_64.arena_bytes,
     }
 }

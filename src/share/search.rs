@@ -14,13 +14,16 @@ use super::{Error, Member};
 use crate::graph::{Graph, TensorId};
 use crate::lifetimes::Lifetimes;
 use crate::model::Model;
-use crate::plan::{Options, Planned, plan};
+use crate::plan::{Options, Planned, Stripes, plan};
 use crate::stored::StoredPlan;
 use crate::text::thousands;
 use crate::tflm;
 
 /// How many offsets of one place are tried in the second round.
 const MAX_TRIED: usize = 24;
+
+/// Why a model has no row stripes that has them alone.
+const NOT_TOGETHER: &str = "the arena that the models share would not be smaller";
 
 /// What was found.
 pub(super) struct Found {
@@ -43,6 +46,10 @@ pub(super) struct Search<'s> {
     members: &'s [Member<'s>],
     linked: &'s Linked,
     options: &'s Options,
+    /// Whether layers of a model may be in row stripes.
+    stripes: Vec<Stripes>,
+    /// Why they are not, where that was asked for.
+    no_stripes: Vec<Option<String>>,
     /// What has been planned, by model and fixed offsets; why it could not be.
     known: BTreeMap<(usize, Fixed), Result<Rc<Planned>, crate::Error>>,
 }
@@ -53,16 +60,86 @@ impl<'s> Search<'s> {
             members,
             linked,
             options,
+            stripes: vec![options.stripes; members.len()],
+            no_stripes: vec![None; members.len()],
             known: BTreeMap::new(),
         }
     }
 
+    /// The options for one of the models.
+    fn options_of(&self, model: usize) -> Options {
+        Options {
+            stripes: self.stripes[model],
+            ..self.options.clone()
+        }
+    }
+
+    /// Leaves row stripes to models with which they make the arena for all smaller: the head is the largest of all, but what
+    /// stripes add to the tails counts with each. For each head that the arena may have, a model takes what has the smaller
+    /// tail of what fits.
+    ///
+    /// Gives each model's plan without links.
+    fn choose_stripes(&mut self) -> Result<Vec<Planned>, Error> {
+        let mut plans = Vec::new();
+        for member in self.members {
+            let with = |stripes| {
+                let options = Options {
+                    stripes,
+                    ..self.options.clone()
+                };
+                plan(member.bytes, &options).map_err(|e| Error::of(member, e))
+            };
+            let plain = with(Stripes::No)?;
+            let striped = match self.options.stripes {
+                Stripes::No => plain.clone(),
+                stripes => with(stripes)?,
+            };
+            plans.push([plain, striped]);
+        }
+        let need = |planned: &Planned| {
+            let report = &planned.report;
+            (report.head_bytes, report.arena_32.tail_bytes)
+        };
+        let needs: Vec<_> = plans.iter().map(|both| both.each_ref().map(need)).collect();
+        let fitting = |head: u64| -> Option<(u64, Vec<bool>)> {
+            let mut sum = head;
+            let mut striped = Vec::new();
+            for [plain, stripes] in &needs {
+                let fits = |need: &(u64, u64)| need.0 <= head;
+                let is_striped = match (fits(plain), fits(stripes)) {
+                    (true, true) => stripes.1 < plain.1,
+                    (false, true) => true,
+                    (true, false) => false,
+                    (false, false) => return None,
+                };
+                sum += if is_striped { stripes.1 } else { plain.1 };
+                striped.push(is_striped);
+            }
+            Some((sum, striped))
+        };
+        let heads = needs.iter().flatten().map(|need| need.0);
+        let best = heads.filter_map(fitting).min();
+        let chosen = best.map_or_else(Vec::new, |(_, striped)| striped);
+        let mut alone = Vec::new();
+        for (model, [plain, striped]) in plans.into_iter().enumerate() {
+            alone.push(match chosen.get(model) {
+                Some(true) => striped,
+                _ => {
+                    self.stripes[model] = Stripes::No;
+                    self.no_stripes[model] = match striped.report.stripes {
+                        Some(_) => Some(NOT_TOGETHER.into()),
+                        None => striped.report.no_stripes,
+                    };
+                    plain
+                }
+            });
+        }
+        Ok(alone)
+    }
+
     pub(super) fn run(mut self) -> Result<Found, Error> {
         let mut unlinked_head_bytes = 0;
-        for model in 0..self.members.len() {
-            let options = self.options.clone();
-            let alone = plan(self.members[model].bytes, &options);
-            let alone = alone.map_err(|error| Error::of(&self.members[model], error))?;
+        for (model, alone) in self.choose_stripes()?.into_iter().enumerate() {
             unlinked_head_bytes = unlinked_head_bytes.max(alone.report.head_bytes);
             if self.linked.keep[model].is_empty() {
                 self.known.insert((model, Vec::new()), Ok(Rc::new(alone)));
@@ -84,7 +161,11 @@ impl<'s> Search<'s> {
         }
         let mut models = Vec::new();
         for model in 0..self.members.len() {
-            models.push((*self.planned(model, &offsets)?).clone());
+            let mut planned = (*self.planned(model, &offsets)?).clone();
+            if let Some(why) = &self.no_stripes[model] {
+                planned.report.no_stripes = Some(why.clone());
+            }
+            models.push(planned);
         }
         let head = models
             .iter()
@@ -186,7 +267,7 @@ impl<'s> Search<'s> {
     }
 
     fn plan(&self, model: usize, fixed: &Fixed) -> Result<Planned, crate::Error> {
-        let mut options = self.options.clone();
+        let mut options = self.options_of(model);
         options.fixed.extend(fixed);
         if let Some(group) = &mut options.group {
             group.keep.clone_from(&self.linked.keep[model]);

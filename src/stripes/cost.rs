@@ -28,6 +28,15 @@ pub enum Machine {
 }
 
 impl Machine {
+    /// The kernels, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runtime => "arenaplan's runtime",
+            Self::CmsisNn => "TFLM with CMSIS-NN",
+            Self::Reference => "TFLM's reference kernels",
+        }
+    }
+
     /// The kernels of a target. For those that may be any, and for ESP-NN's, CMSIS-NN's stand: fast ones, for which the
     /// copies that stripes add weigh more than for slow ones.
     pub fn of(target: Target) -> Self {

@@ -14,6 +14,10 @@ fn main() -> Result<(), arenaplan::build::Error> {
         .visibility("pub(crate)")
         .compile()?;
     arenaplan::build::Builder::new()
+        .model("models/striped.tflite")
+        .stripes(arenaplan::build::Stripes::UpTo(200))
+        .compile()?;
+    arenaplan::build::Builder::new()
         .model("models/streaming_float32.tflite")
         .self_test(true)
         .compile()

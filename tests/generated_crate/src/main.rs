@@ -18,6 +18,7 @@ mod models {
     arenaplan_runtime::include_model!("3d größe-v2");
     arenaplan_runtime::include_model!("type");
     arenaplan_runtime::include_model!("changing");
+    arenaplan_runtime::include_model!("striped");
 }
 
 arenaplan_runtime::include_model!("dscnn_int8");
@@ -116,6 +117,7 @@ fn main() -> Result<(), Error> {
         [output]
     );
     run!(runs, ConvUint8Io, "conv_uint8_io", [input_mut], [output]);
+    run!(runs, Striped, "conv_int16x8", [input_mut], [output]);
     run!(
         runs,
         StreamingFloat32,
