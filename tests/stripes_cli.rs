@@ -251,6 +251,42 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
+/// What was measured of a layer counts for each of its copies, with and without the stripes.
+#[test]
+fn measured_scratch_memory() {
+    let folder = workplace(&["mobilenet_v2_int8", "ethos_u_int8"]);
+    let folder = folder.path();
+    fs::write(folder.join("scratch.txt"), "2 1000\n6 1000\n").unwrap();
+    let plan = [
+        "plan",
+        MODEL,
+        "--stripes",
+        "20%",
+        "--scratch",
+        "scratch.txt",
+    ];
+    let planned = &json(folder, &[&plan[..], &["-o", "out.tflite"]].concat())[0];
+    assert_ne!(planned["stripes"], Value::Null);
+    let inspect = ["inspect", "out.tflite", "--scratch", "scratch.txt"];
+    let seen = &json(folder, &inspect)[0];
+    let operators = seen["operator_list"].as_array().unwrap().iter();
+    let asking = operators.filter(|op| [2, 6].map(Value::from).contains(&op["original_index"]));
+    let asking: Vec<u64> = asking.map(|op| number(&op["scratch_bytes"])).collect();
+    // Two layers, in two parts each; 1,000 bytes, rounded up.
+    assert_eq!(asking, [1008; 4]);
+    assert_eq!(seen["head_bytes"], planned["head_bytes"]);
+
+    let compiled = [
+        "plan",
+        "ethos_u_int8.tflite",
+        "--stripes",
+        "20%",
+        "--dry-run",
+    ];
+    let compiled = &json(folder, &compiled)[0];
+    assert_eq!(compiled["no_stripes"], "the file has offsets compiled in");
+}
+
 #[test]
 fn compared() {
     let folder = workplace(&["autoencoder_int8", "conv_int8", "dscnn_int8"]);

@@ -5,11 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use arenaplan_schema::patch::{self, Edit, Rewrite};
+use arenaplan_schema::tflite::BuiltinOperator;
 
 use super::base::Base;
 use super::{Options, Planned, patch_error, plan_base};
 use crate::error::Error;
-use crate::graph::Graph;
+use crate::graph::{Graph, Origin};
 use crate::model::Model;
 use crate::report::{Outcome, Report, Striped, StripedRegion};
 use crate::stripes::cost::Machine;
@@ -99,6 +100,7 @@ pub(super) fn best(
     mut plain: Planned,
 ) -> Result<Planned, Error> {
     if matches!(plain.report.outcome, Outcome::CompiledOffsets { .. }) {
+        plain.report.no_stripes = Some("the file has offsets compiled in".into());
         return Ok(plain);
     }
     let found = match stripes::search(graph, options)? {
@@ -109,6 +111,7 @@ pub(super) fn best(
         }
     };
     let original = graph.model.bytes();
+    let mut nothing = "no way to cut the layers at the peak makes the arena smaller";
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
     for found in found.iter().take(MAX_PLANNED) {
         // The estimates are what no plan is below, so that some cannot win any more.
@@ -128,6 +131,10 @@ pub(super) fn best(
         };
         let bytes = patch::graft(original, &edit).map_err(patch_error)?;
         let rewritten = Graph::read(Model::parse(&bytes)?)?;
+        if options.scratch.is_some() && !knows_its_copies(&rewritten) {
+            nothing = "copies of some layers cannot be told from others, so that the scratch file does not say what they ask for";
+            continue;
+        }
         let base = Base {
             graph: &rewritten,
             original,
@@ -147,8 +154,7 @@ pub(super) fn best(
         }
     }
     let Some((best, bytes, rewrite)) = best else {
-        plain.report.no_stripes =
-            Some("no way to cut the layers at the peak makes the arena smaller".into());
+        plain.report.no_stripes = Some(nothing.into());
         return Ok(plain);
     };
     match prove(&bytes, &rewrite, graph) {
@@ -161,6 +167,18 @@ pub(super) fn best(
         }
         Err(ProofError::Differs(reason)) => Err(Error::Internal { reason }),
     }
+}
+
+/// Whether of each copy of a layer it is known what it is a copy of.
+fn knows_its_copies(rewritten: &Graph<'_>) -> bool {
+    let is_ours = |code| {
+        matches!(
+            code,
+            BuiltinOperator::SLICE | BuiltinOperator::CONCATENATION
+        )
+    };
+    let mut all = rewritten.operators();
+    all.all(|op| op.origin != Origin::Added || is_ours(op.code))
 }
 
 /// What is to be small: what to reserve on a device with 32-bit pointers, then the head, then the work that is added.
