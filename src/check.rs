@@ -64,10 +64,24 @@ pub struct Layout {
     pub views_only: bool,
 }
 
+/// What is known of a graph's operators wherever their tensors lie, for several layouts of one graph.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// What the kernel of a library copies, by library and operator: pairs of an input and an output, and how far the input
+    /// lies above the output where bytes are copied onto themselves.
+    copies: BTreeMap<(Library, OpId), Vec<(usize, usize, i64)>>,
+}
+
 /// Faults found: first those of the layout alone, then those found by walking. At most 100.
 pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {
+    check_again(graph, layout, &mut Known::default())
+}
+
+/// As [`check`], with what checks of other layouts of the same graph have found out.
+pub fn check_again(graph: &Graph<'_>, layout: &Layout, known: &mut Known) -> Vec<Violation> {
     let mut checker = Checker {
         graph,
+        known,
         place: vec![None; graph.tensors.len()],
         holds: vec![None; graph.tensors.len()],
         viewers: BTreeMap::new(),
@@ -104,6 +118,7 @@ type Held = (u64, u64, Tag);
 
 struct Checker<'g, 'a> {
     graph: &'g Graph<'a>,
+    known: &'g mut Known,
     /// Start and end of each tensor in the arena.
     place: Vec<Option<(u64, u64)>>,
     /// What a tensor's bytes carry: its own tag, or, for one that is a view of others, pieces with theirs.
@@ -364,7 +379,7 @@ impl<'a> Checker<'_, 'a> {
             libraries => libraries,
         };
         let steps = &mut self.order_steps;
-        let views = in_order::views(libraries, self.graph, op, &self.place, steps);
+        let views = in_order::views(libraries, self.graph, op, &self.place, steps, self.known);
         self.known_views.insert(op.id, views.clone());
         views
     }

@@ -14,6 +14,7 @@ mod search;
 mod striped;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -332,6 +333,8 @@ struct Job<'g, 'a, 'o> {
     keep: Vec<TensorId>,
     online: BTreeSet<TensorId>,
     warnings: Vec<String>,
+    /// What checks have found out of each scene's operators.
+    known: RefCell<BTreeMap<usize, check::Known>>,
     /// When the time limit began.
     start: Instant,
 }
@@ -441,6 +444,7 @@ impl<'g, 'a, 'o> Job<'g, 'a, 'o> {
             keep,
             online,
             warnings,
+            known: RefCell::default(),
             start: Instant::now(),
         })
     }

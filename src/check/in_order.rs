@@ -1,5 +1,6 @@
 //! An operator whose outputs lie over its inputs, run in its kernel's order.
 
+use super::Known;
 use super::replay::{Event, copies, is_reference, replay_within};
 use crate::graph::{Graph, Operator, Storage, TensorId};
 use crate::target::Library;
@@ -28,13 +29,14 @@ pub(super) struct View {
     pub(super) end: u64,
 }
 
-/// What `op` need not copy with any of `libraries`. `steps` is what all runs together may take.
+/// What `op` need not copy with any of `libraries`. `steps` is what all runs together may take, but for what is known.
 pub(super) fn views(
     libraries: &[Library],
     graph: &Graph<'_>,
     op: &Operator<'_>,
     places: &Places,
     steps: &mut u64,
+    known: &mut Known,
 ) -> Vec<View> {
     // Most operators have all of their tensors apart.
     if Run::new(op, places, &[]).is_none() {
@@ -44,9 +46,14 @@ pub(super) fn views(
     let Some(first) = kernels.next() else {
         return Vec::new();
     };
-    let mut pairs = copies(first, graph, op, steps);
+    let mut copied = |library| {
+        let all = known.copies.entry((library, op.id));
+        all.or_insert_with(|| copies(library, graph, op, steps))
+            .clone()
+    };
+    let mut pairs = copied(first);
     for library in kernels {
-        let also = copies(library, graph, op, steps);
+        let also = copied(library);
         pairs.retain(|pair| also.contains(pair));
     }
     let in_arena = |t: TensorId| {

@@ -595,7 +595,9 @@ impl Job<'_, '_, '_> {
             let mut layout = simulation.layout(self.options.alignment(), &self.keep);
             layout.libraries = self.options.kernels().libraries();
             layout.views_only = Level::of(self.options.kernels()) <= Level::Views;
-            match check::check(graph, &layout).into_iter().next() {
+            let mut known = self.known.borrow_mut();
+            let known = known.entry(candidate.scene).or_default();
+            match check::check_again(graph, &layout, known).into_iter().next() {
                 None => {}
                 Some(Violation::TooDeep { operator }) => {
                     return Err(Error::TooManySteps { operator });

@@ -19,6 +19,9 @@ use crate::stripes::{self, Found, ProofError, prove};
 /// How many rewritings are planned: the best ones by their estimates.
 const MAX_PLANNED: usize = 4;
 
+/// How far the estimate of a tail is off at most, in bytes.
+const TAIL_ERROR: u64 = 256;
+
 /// Whether layers may be computed in row stripes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stripes {
@@ -111,6 +114,16 @@ pub(super) fn best(
     let mut nothing = "no way to cut the layers at the peak makes the arena smaller";
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
     for found in found.iter().take(MAX_PLANNED) {
+        // The estimates are what no plan is below, so that some cannot win any more.
+        let tail = plain
+            .report
+            .arena_32
+            .tail_bytes
+            .saturating_add_signed(found.extra_tail);
+        let least = (found.peak + tail).saturating_sub(TAIL_ERROR);
+        if (best.as_ref()).is_some_and(|(b, ..)| least > b.report.arena_32.arena_bytes) {
+            continue;
+        }
         let rewrite = found.net.rewrite(graph)?;
         let edit = Edit {
             rewrite: vec![rewrite.clone()],

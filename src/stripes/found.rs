@@ -18,6 +18,10 @@ pub(crate) struct Found {
     pub(crate) net: Net,
     /// What was cut, in this order.
     pub(crate) regions: Vec<Cut>,
+    /// Estimated bytes of the head: no plan is expected to be below.
+    pub(crate) peak: u64,
+    /// Estimated bytes that the tail has more.
+    pub(crate) extra_tail: i64,
     /// Multiplications with weights of the file.
     pub(crate) macs: u64,
     /// How many more there are now.
@@ -95,6 +99,8 @@ pub(crate) fn search(
     let of_file = |found: search::Found| Found {
         regions: found.regions,
         net: found.net,
+        peak: found.peak,
+        extra_tail: found.tail,
         macs: costs.whole.macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
         instructions: u64::try_from(costs.whole.time).unwrap_or(0),

@@ -44,12 +44,10 @@ pub(crate) struct Goal<'k, 'a> {
 pub(crate) struct Found {
     pub(crate) net: Net,
     /// Bytes alive at most.
-    #[cfg(test)]
     pub(crate) peak: u64,
     /// Bytes of the head, by a quick placement.
     pub(crate) head: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
-    #[cfg(test)]
     pub(crate) tail: i64,
     /// More time, in the unit of the costs.
     pub(crate) extra_time: i64,
@@ -644,10 +642,8 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         let head = place::head(&program, self.goal.kernels, &estimate, NODES).unwrap_or(peak);
         Some(Found {
             net,
-            #[cfg(test)]
             peak,
             head,
-            #[cfg(test)]
             tail: solution.tail,
             extra_time: solution.time,
             extra_macs: solution.macs,

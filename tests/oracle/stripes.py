@@ -33,10 +33,25 @@ ROOT = Path(__file__).resolve().parents[2]
 WAYS = [("--target", "tflm", "--stripes", "30%"), ("--target", "tflm-reference", "--stripes", "30%"),
         ("--target", "tflm", "--stripes", "200%"), ("--target", "tflm", "--stripes", "200%", "--plan", "no")]
 PUBLIC = {"tflm": ("--target", "tflm", "--stripes", "10%"), "tflm-reference": ("--target", "tflm-reference", "--stripes", "10%")}
-INPUTS = noise, signal_of, square, signal_of
 SEEN = 0.9          # of the moved slices, in models whose outputs vary
 ENOUGH = 0.25       # of the random models get stripes in some way
 TIMEOUT = 300       # seconds for a run of the program
+
+
+def patches(details, rng):
+    """An image of large patches, each of one value, as detectors want them: some see nothing in noise."""
+    kind, shape = np.dtype(details["dtype"]), tuple(int(d) for d in details["shape"])
+    if len(shape) != 4 or kind == np.bool_:
+        return signal_of(details, rng)
+    low, high = (-1, 1) if kind.kind == "f" else (max(np.iinfo(kind).min, -2**15), min(np.iinfo(kind).max, 2**15 - 1))
+    n, h, w, c = shape
+    some = rng.integers(2, 12)
+    values = rng.uniform(low, high, (n, some, some, c))
+    return values[:, np.arange(h) * some // h][:, :, np.arange(w) * some // w].astype(kind)
+
+
+# What makes the inputs of each invoke.
+INPUTS = noise, signal_of, patches, square, patches
 
 
 def call(program, *words):
@@ -131,11 +146,13 @@ def check_file(program, source, output, plan, want):
         status, _, error = call(program, "verify", output)
         if status != 0:
             problems.append(f"verify: {error}")
-    back = output.with_name("stripped.tflite")
-    back.unlink(missing_ok=True)
-    status, _, error = call(program, "strip", output, "-o", back)
-    if status != 0 or back.read_bytes() != source.read_bytes():
-        problems.append(f"strip does not give back the model: {error}")
+    # Where nothing is gained, the file is the model as it was.
+    if plan["outcome"] == "planned" or is_striped(data):
+        back = output.with_name("stripped.tflite")
+        back.unlink(missing_ok=True)
+        status, _, error = call(program, "strip", output, "-o", back)
+        if status != 0 or back.read_bytes() != source.read_bytes():
+            problems.append(f"strip does not give back the model: {error}")
     return head, problems
 
 
