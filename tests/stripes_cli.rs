@@ -251,6 +251,26 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
+/// The plan is for other kernels than the runtime's, but what was rewritten can be run.
+#[test]
+fn a_plan_for_other_kernels() {
+    let folder = workplace(&["conv_float32"]);
+    let run = |args: &[&str]| run(folder.path(), args);
+    let plan = [
+        "plan",
+        "conv_float32.tflite",
+        "--stripes",
+        "20%",
+        "-o",
+        "out.tflite",
+    ];
+    let planned = run(&[&plan[..], &["--target", "tflm-reference"]].concat());
+    assert!(planned.contains("row stripes, "), "{planned}");
+    insta::assert_snapshot!("other_kernels", run(&["verify", "--run", "out.tflite"]));
+    let any = run(&["verify", "--target", "tflm", "out.tflite"]);
+    assert!(any.starts_with("status: 1"), "{any}");
+}
+
 /// What was measured of a layer counts for each of its copies, with and without the stripes.
 #[test]
 fn measured_scratch_memory() {
