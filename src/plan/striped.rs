@@ -7,7 +7,7 @@ use std::str::FromStr;
 use arenaplan_schema::patch::{self, Edit, Rewrite};
 
 use super::base::Base;
-use super::{Options, Planned, patch_error, plan_base};
+use super::{Options, Planned, plan_base};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::model::Model;
@@ -110,6 +110,7 @@ pub(super) fn best(
     };
     let original = graph.model.bytes();
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
+    let mut refused = None;
     for found in found.iter().take(MAX_PLANNED) {
         // The estimates are what no plan is below, so that some cannot win any more.
         let tail = plain
@@ -126,7 +127,14 @@ pub(super) fn best(
             rewrite: vec![rewrite.clone()],
             ..Edit::default()
         };
-        let bytes = patch::graft(original, &edit).map_err(patch_error)?;
+        // Files have more in them than a graph knows of, as tables of a newer schema.
+        let bytes = match patch::graft(original, &edit) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
         let rewritten = Graph::read(Model::parse(&bytes)?)?;
         let base = Base {
             graph: &rewritten,
@@ -147,8 +155,10 @@ pub(super) fn best(
         }
     }
     let Some((best, bytes, rewrite)) = best else {
-        plain.report.no_stripes =
-            Some("no way to cut the layers at the peak makes the arena smaller".into());
+        plain.report.no_stripes = Some(match refused {
+            Some(error) => format!("the file cannot be rewritten: {error}"),
+            None => "no way to cut the layers at the peak makes the arena smaller".into(),
+        });
         return Ok(plain);
     };
     match prove(&bytes, &rewrite, graph) {
