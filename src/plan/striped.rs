@@ -8,7 +8,7 @@ use arenaplan_schema::patch::{self, Edit, Rewrite};
 use arenaplan_schema::tflite::BuiltinOperator;
 
 use super::base::Base;
-use super::{Options, Planned, patch_error, plan_base};
+use super::{Options, Planned, plan_base};
 use crate::error::Error;
 use crate::graph::{Graph, Origin};
 use crate::model::Model;
@@ -113,6 +113,7 @@ pub(super) fn best(
     let original = graph.model.bytes();
     let mut nothing = "no way to cut the layers at the peak makes the arena smaller";
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
+    let mut refused = None;
     for found in found.iter().take(MAX_PLANNED) {
         // The estimates are what no plan is below, so that some cannot win any more.
         let tail = plain
@@ -129,7 +130,14 @@ pub(super) fn best(
             rewrite: vec![rewrite.clone()],
             ..Edit::default()
         };
-        let bytes = patch::graft(original, &edit).map_err(patch_error)?;
+        // Files have more in them than a graph knows of, as tables of a newer schema.
+        let bytes = match patch::graft(original, &edit) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
         let rewritten = Graph::read(Model::parse(&bytes)?)?;
         if options.scratch.is_some() && !knows_its_copies(&rewritten) {
             nothing = "copies of some layers cannot be told from others, so that the scratch file does not say what they ask for";
@@ -154,7 +162,10 @@ pub(super) fn best(
         }
     }
     let Some((best, bytes, rewrite)) = best else {
-        plain.report.no_stripes = Some(nothing.into());
+        plain.report.no_stripes = Some(match refused {
+            Some(error) => format!("the file cannot be rewritten: {error}"),
+            None => nothing.into(),
+        });
         return Ok(plain);
     };
     match prove(&bytes, &rewrite, graph) {
