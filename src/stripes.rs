@@ -11,10 +11,13 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
+mod choose;
 pub mod cost;
 mod emit;
 mod estimate;
 mod found;
+mod kernels;
+mod meetings;
 mod net;
 mod place;
 mod proof;

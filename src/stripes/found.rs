@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::estimate::{Kernels, Mode};
+use super::kernels::{Kernels, Mode};
 use super::net::{Net, Reason};
 use super::search::{self, Budget, Goal};
 use super::spent::Costs;
