@@ -15,9 +15,6 @@ use crate::report::{Outcome, Report, Striped, StripedRegion};
 use crate::stripes::cost::Machine;
 use crate::stripes::{self, Found, ProofError, prove};
 
-/// How many rewritings are planned: the best ones by their estimates.
-const MAX_PLANNED: usize = 4;
-
 /// How far the estimate of a tail is off at most, in bytes.
 const TAIL_ERROR: u64 = 256;
 
@@ -110,14 +107,14 @@ pub(super) fn best(
     };
     let original = graph.model.bytes();
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
-    for found in found.iter().take(MAX_PLANNED) {
+    for found in &found {
         // The estimates are what no plan is below, so that some cannot win any more.
         let tail = plain
             .report
             .arena_32
             .tail_bytes
             .saturating_add_signed(found.extra_tail);
-        let least = (found.peak + tail).saturating_sub(TAIL_ERROR);
+        let least = (found.least + tail).saturating_sub(TAIL_ERROR);
         if (best.as_ref()).is_some_and(|(b, ..)| least > b.report.arena_32.arena_bytes) {
             continue;
         }

@@ -17,15 +17,23 @@ const ALIKE: usize = 4;
 /// The solver's nodes for each.
 const NODES: u64 = 20_000;
 /// Choices that are changed as long as it helps.
-const CLIMBED: usize = 3;
+const CLIMBED: usize = 6;
 /// The solver's nodes for each change.
 const CLIMBING: u64 = 6_000;
 /// The solver's nodes for all changes.
-const PLACING: u64 = 1_200_000;
+const PLACING: u64 = 1_000_000;
 /// Nodes that take as long as all but the solver does for one operator.
-const OPERATOR: u64 = 20;
+const OPERATOR: u64 = 25;
 /// How many operators a region may be changed by.
 const FARTHEST: usize = 2;
+
+/// Answers that were changed, at most.
+const CHANGED: usize = 3;
+/// Answers that were not, at most.
+const UNCHANGED: usize = 3;
+
+/// One part in so many of a head may be gained by a plan that merges fewer views than the placement here.
+const SLACK: u64 = 8;
 
 /// A choice, its net, and what is made small.
 pub(super) struct Placed {
@@ -38,6 +46,32 @@ impl Solution {
     fn regions(&self) -> Vec<usize> {
         self.ways.iter().map(|(index, _)| *index).collect()
     }
+}
+
+/// What to plan, in this order: what was changed and what was not, since a plan may place the one better than it was placed
+/// here, and the other worse.
+fn answers(mut changed: Vec<Placed>, mut others: Vec<Placed>) -> Vec<Placed> {
+    changed.sort_by_key(|p| p.value);
+    let mut seen: Vec<Vec<Cut>> = Vec::new();
+    for placed in [&mut changed, &mut others] {
+        // No more than two with the same regions.
+        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        placed.retain(|p| {
+            let count = counts.entry(p.solution.regions()).or_default();
+            *count += 1;
+            let is_new = *count <= 2 && !seen.contains(&p.found.regions);
+            seen.push(p.found.regions.clone());
+            is_new
+        });
+    }
+    let mut all = Vec::new();
+    let mut others = others.into_iter().take(UNCHANGED);
+    for changed in changed.into_iter().take(CHANGED) {
+        all.push(changed);
+        all.extend(others.next());
+    }
+    all.extend(others);
+    all
 }
 
 impl Search<'_, '_, '_> {
@@ -63,33 +97,8 @@ impl Search<'_, '_, '_> {
         }
         placed.sort_by_key(|p| p.value);
         let climbed = self.climbed(&placed);
-        placed.extend(climbed);
-        placed.sort_by_key(|p| p.value);
-        // Whoever plans them has time for a few: no more than two with the same regions.
-        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-        let mut seen: Vec<Vec<Cut>> = Vec::new();
-        placed.retain(|p| {
-            let count = counts.entry(p.solution.regions()).or_default();
-            *count += 1;
-            let is_new = *count <= 2 && !seen.contains(&p.found.regions);
-            seen.push(p.found.regions.clone());
-            is_new
-        });
-        if std::env::var("SDBG").is_ok() {
-            for p in &placed {
-                let r: Vec<_> = p
-                    .found
-                    .regions
-                    .iter()
-                    .map(|c| format!("{}-{}x{}", c.operators.0, c.operators.1, c.cuts.len() - 1))
-                    .collect();
-                eprintln!(
-                    "placed head {} peak {} tail {} value {} {r:?}",
-                    p.found.head, p.found.peak, p.found.tail, p.value
-                );
-            }
-        }
-        placed.into_iter().map(|p| p.found).collect()
+        let answers = answers(climbed, placed).into_iter();
+        answers.map(|p| p.found).collect()
     }
 
     /// Changes the best choices of different regions, as long as what comes of it is placed lower.
@@ -103,10 +112,10 @@ impl Search<'_, '_, '_> {
         }
         self.work = self.work.max(WORK / 8);
         self.placing = PLACING;
-        let mut found = Vec::new();
-        for start in starts.into_iter().take(CLIMBED) {
-            self.placing = self.placing.max(PLACING / 4);
-            found.extend(self.climb(start));
+        let starts = starts.into_iter().take(CLIMBED);
+        let mut found: Vec<Placed> = starts.filter_map(|start| self.climb(start)).collect();
+        for placed in &mut found {
+            placed.found.least = placed.found.head;
         }
         found
     }
@@ -293,8 +302,8 @@ impl Search<'_, '_, '_> {
         self.placing = self.placing.saturating_sub(took);
         let found = Found {
             net,
-            peak,
             head,
+            least: peak.max(head - head / SLACK),
             tail: solution.tail,
             extra_time: solution.time,
             extra_macs: solution.macs,

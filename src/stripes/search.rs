@@ -41,10 +41,10 @@ pub(crate) struct Goal<'k, 'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) net: Net,
-    /// Bytes alive at most.
-    pub(crate) peak: u64,
     /// Bytes of the head, by a quick placement.
     pub(crate) head: u64,
+    /// No plan is expected to have a smaller head. Where it was chosen for its placement, that.
+    pub(crate) least: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
     pub(crate) tail: i64,
     /// More time, in the unit of the costs.
@@ -98,7 +98,7 @@ pub(crate) enum Nothing {
     },
 }
 
-/// What a search found: the best first, or nothing and why.
+/// What a search found: some nets, the most promising first, or nothing and why.
 pub(crate) type Outcome = Result<Vec<Found>, Nothing>;
 
 /// Operators that may be generated and looked at.
@@ -109,8 +109,6 @@ const LONGEST: usize = 64;
 pub(super) const TRIMS: [i64; 4] = [0, 1, 2, 4];
 /// Choices kept for each position.
 const LABELS: usize = 8;
-/// Answers.
-const ANSWERS: usize = 6;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
 const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
@@ -126,11 +124,10 @@ pub(crate) fn search(net: &Net, costs: &Costs, goal: &Goal<'_, '_>) -> Outcome {
     };
     let mut search = Search::new(net, costs, goal, limit);
     let solutions = search.sweep();
-    let mut answers = search.best(solutions);
+    let answers = search.best(solutions);
     if answers.is_empty() {
         return Err(search.reason());
     }
-    answers.truncate(ANSWERS);
     Ok(answers)
 }
 
