@@ -11,10 +11,13 @@
 //! The outputs stay the same to the bit (`rows` says why), with any kernels. Rows at a cut are computed twice, which
 //! costs time.
 
+mod choose;
 pub mod cost;
 mod emit;
 mod estimate;
 mod found;
+mod kernels;
+mod meetings;
 mod net;
 mod place;
 mod proof;
@@ -33,5 +36,6 @@ pub use net::{Net, Reason};
 pub(crate) use proof::{ProofError, prove};
 pub use region::Region;
 pub use rows::{Given, Rows, Window};
+pub(crate) use search::WEIGHT;
 pub use seen::{Seen, SeenLayers, seen};
 pub use split::MAX_STRIPES;

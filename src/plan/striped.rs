@@ -16,9 +16,6 @@ use crate::report::{Outcome, Report, Striped, StripedRegion};
 use crate::stripes::cost::Machine;
 use crate::stripes::{self, Found, ProofError, prove};
 
-/// How many rewritings are planned: the best ones by their estimates.
-const MAX_PLANNED: usize = 4;
-
 /// How far the estimate of a tail is off at most, in bytes.
 const TAIL_ERROR: u64 = 256;
 
@@ -114,14 +111,14 @@ pub(super) fn best(
     let mut nothing = "no way to cut the layers at the peak makes the arena smaller";
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
     let mut refused = None;
-    for found in found.iter().take(MAX_PLANNED) {
+    for found in &found {
         // The estimates are what no plan is below, so that some cannot win any more.
         let tail = plain
             .report
             .arena_32
             .tail_bytes
             .saturating_add_signed(found.extra_tail);
-        let least = (found.peak + tail).saturating_sub(TAIL_ERROR);
+        let least = (found.least + tail).saturating_sub(TAIL_ERROR);
         if (best.as_ref()).is_some_and(|(b, ..)| least > b.report.arena_32.arena_bytes) {
             continue;
         }
@@ -151,13 +148,13 @@ pub(super) fn best(
         };
         let mut planned = plan_base(&base, options, None)?;
         planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
-        if !is_accepted(&planned.report, &plain.report) {
-            continue;
-        }
-        if best
+        let size = |report: &Report| size(report, options.stripes);
+        let is_accepted =
+            size(&planned.report) < size(&plain.report) && no_library_is_worse(&planned.report);
+        let is_best = best
             .as_ref()
-            .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report))
-        {
+            .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report));
+        if is_accepted && is_best {
             best = Some((planned, bytes, rewrite));
         }
     }
@@ -192,19 +189,27 @@ fn knows_its_copies(rewritten: &Graph<'_>) -> bool {
     all.all(|op| op.origin != Origin::Added || is_ours(op.code))
 }
 
-/// What is to be small: what to reserve on a device with 32-bit pointers, then the head, then the work that is added.
-fn size(report: &Report) -> (u64, u64, i64) {
-    let added = report.stripes.as_ref().map_or(0, |s| s.extra_instructions);
-    (report.arena_32.arena_bytes, report.head_bytes, added)
+/// What is to be small: what to reserve on a device with 32-bit pointers, where the user gave no budget with the added work
+/// weighed in, then the head, then that work.
+fn size(report: &Report, stripes: Stripes) -> (u128, u64, i64) {
+    let striped = report.stripes.as_ref();
+    let (added, all) = striped.map_or((0, 1), |s| (s.extra_instructions, s.instructions.max(1)));
+    let arena = u128::from(report.arena_32.arena_bytes) * 1000;
+    let weighed = match stripes {
+        Stripes::Auto => {
+            let all = u128::from(all);
+            let work = u128::from(added.max(0).unsigned_abs()) * u128::from(stripes::WEIGHT);
+            arena + arena * work / (1000 * all)
+        }
+        _ => arena,
+    };
+    (weighed, report.head_bytes, added)
 }
 
-/// Whether a rewriting is better than the model without stripes, and on no library of the target worse than what the device
-/// does with the file that came in.
-fn is_accepted(striped: &Report, plain: &Report) -> bool {
-    let no_library_is_worse =
-        (striped.libraries.iter()).all(|library| library.head_bytes <= library.greedy_head_bytes);
-    let arena = |report: &Report| report.arena_32.arena_bytes;
-    arena(striped) < arena(plain) && no_library_is_worse
+/// Whether no library of the target needs more than it does with the file that came in and without a plan.
+fn no_library_is_worse(striped: &Report) -> bool {
+    let mut libraries = striped.libraries.iter();
+    libraries.all(|library| library.head_bytes <= library.greedy_head_bytes)
 }
 
 /// What is told of a rewriting.

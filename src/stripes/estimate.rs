@@ -10,158 +10,12 @@
 //!
 //! It is an estimate from below: buffers are counted, not placed.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use super::kernels::{Kernels, Mode};
+use super::meetings::meetings;
 use super::net::{Kind, Net, NetOperator, NetTensor};
-use crate::contract::{self, Overlap};
-use crate::graph::{Graph, Operator, TensorId};
-use crate::target::{Library, Target};
 use crate::tflm::ALIGNMENT;
-use crate::tflm::scratch::scratch_requests;
-
-/// How a net will be planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Without any plan: tensors are whole, and the device places them.
-    Greedy,
-    /// Copies onto themselves, as every library keeps them, and ranges of bytes with lifetimes of their own.
-    Views,
-    /// Also outputs that run into inputs, as far as the target's kernels allow.
-    Overlap,
-}
-
-/// What the kernels of a target promise and ask for, of the file's operators and of copies with other rows.
-pub(crate) struct Kernels<'a> {
-    mode: Mode,
-    target: Target,
-    library: Library,
-    /// Its shapes are changed to those of a copy, and back.
-    graph: RefCell<Graph<'a>>,
-    operators: Vec<Operator<'a>>,
-    first_tensor: u32,
-    /// By operator of the file, input and output, and rows of inputs and output.
-    promises: RefCell<BTreeMap<(u32, [u32; 2], i64, i64), Overlap>>,
-    /// By operator of the file, and rows of inputs and output.
-    scratch: RefCell<BTreeMap<(u32, i64, i64), u64>>,
-    /// For each operator of the file, which input and output are views of each other: input, output, where the input is.
-    views: Vec<Vec<(u32, u32, i64)>>,
-    /// Tensors that keep their values to the end.
-    kept: Vec<u32>,
-}
-
-impl<'a> Kernels<'a> {
-    /// Those of `target`, for `graph`. Tensors in `kept` keep their values to the end.
-    pub(crate) fn new(graph: &Graph<'a>, target: Target, mode: Mode, kept: &[TensorId]) -> Self {
-        let subgraph = &graph.subgraphs[0];
-        let first_tensor = subgraph.first_tensor.0;
-        let views = subgraph.operators.iter().map(|op| {
-            let mut views = Vec::new();
-            for &input in op.inputs.iter().flatten() {
-                for &output in &op.outputs {
-                    let places = [input, output].map(|t| graph.tensor(t).is_planned());
-                    if mode == Mode::Greedy || places != [true, true] {
-                        continue;
-                    }
-                    if let Some(at) = contract::between(target, graph, op, input, output).view_at {
-                        views.push((input.0 - first_tensor, output.0 - first_tensor, at));
-                    }
-                }
-            }
-            views
-        });
-        let views = views.collect();
-        Self {
-            mode,
-            target,
-            library: target.libraries()[0],
-            operators: subgraph.operators.clone(),
-            first_tensor,
-            promises: RefCell::default(),
-            scratch: RefCell::default(),
-            views,
-            kept: kept.iter().map(|t| t.0 - first_tensor).collect(),
-            graph: RefCell::new(graph.clone()),
-        }
-    }
-
-    /// How the net will be planned.
-    pub(crate) fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    /// Does something with the graph while an operator has these rows; `None` leaves the file's.
-    fn with_rows<R>(
-        &self,
-        layer: u32,
-        rows: Option<(i64, i64)>,
-        work: impl FnOnce(&Graph<'a>, &Operator<'a>) -> R,
-    ) -> R {
-        let op = &self.operators[layer as usize];
-        let mut changed: Vec<(TensorId, Vec<i32>, u64)> = Vec::new();
-        let mut graph = self.graph.borrow_mut();
-        if let Some((rows_in, rows_out)) = rows {
-            let inputs = op.inputs.iter().flatten().map(|&t| (t, rows_in));
-            for (t, rows) in inputs.chain(op.outputs.iter().map(|&t| (t, rows_out))) {
-                let tensor = &mut graph.tensors[t.index()];
-                if !tensor.is_planned() || changed.iter().any(|c| c.0 == t) {
-                    continue;
-                }
-                changed.push((t, tensor.shape.clone(), tensor.bytes));
-                if let [_, height, ..] = &mut tensor.shape[..] {
-                    let whole = u64::try_from(*height).unwrap_or(1).max(1);
-                    let rows = rows.clamp(1, i64::from(*height));
-                    tensor.bytes = tensor.bytes / whole * rows as u64;
-                    *height = rows as i32;
-                }
-            }
-        }
-        let result = work(&graph, op);
-        for (t, shape, bytes) in changed {
-            let tensor = &mut graph.tensors[t.index()];
-            (tensor.shape, tensor.bytes) = (shape, bytes);
-        }
-        result
-    }
-
-    /// What is promised of an input and the output of the file's operator, or of a copy with other rows.
-    fn promise(&self, layer: u32, input: u32, output: u32, rows: Option<(i64, i64)>) -> Overlap {
-        let (rows_in, rows_out) = rows.unwrap_or_default();
-        let key = (layer, [input, output], rows_in, rows_out);
-        if let Some(known) = self.promises.borrow().get(&key) {
-            return *known;
-        }
-        let id = |t: u32| TensorId(self.first_tensor + t);
-        // Our own kernels are asked by the file, which has no copies: their distances are near those of the reference.
-        let target = match (self.target, rows) {
-            (Target::Arenaplan, Some(_)) => Target::TflmReference,
-            (target, _) => target,
-        };
-        let found = self.with_rows(layer, rows, |graph, op| {
-            contract::between(target, graph, op, id(input), id(output))
-        });
-        self.promises.borrow_mut().insert(key, found);
-        found
-    }
-
-    /// Scratch memory of the file's operator, or of a copy with other rows, in bytes.
-    fn scratch(&self, layer: u32, rows: Option<(i64, i64)>) -> u64 {
-        let (rows_in, rows_out) = rows.unwrap_or_default();
-        let key = (layer, rows_in, rows_out);
-        if let Some(known) = self.scratch.borrow().get(&key) {
-            return *known;
-        }
-        let rows = rows.filter(|_| self.library != Library::Arenaplan);
-        let found = self.with_rows(layer, rows, |graph, op| {
-            let requests = scratch_requests(self.library, graph, op).into_iter();
-            requests
-                .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
-                .sum()
-        });
-        self.scratch.borrow_mut().insert(key, found);
-        found
-    }
-}
 
 /// Operators in a row, and what is alive around them.
 #[derive(Clone, Copy)]
@@ -189,7 +43,7 @@ impl<'n> Program<'n> {
         }
     }
 
-    fn tensor(&self, index: u32) -> &'n NetTensor {
+    pub(super) fn tensor(&self, index: u32) -> &'n NetTensor {
         let index = index as usize;
         match index.checked_sub(self.net.tensors.len()) {
             Some(added) => &self.added[added],
@@ -200,7 +54,7 @@ impl<'n> Program<'n> {
 
 impl Program<'_> {
     /// Rows of the input and of the output of a copy; `None` for the file's own operator.
-    fn rows(&self, op: &NetOperator) -> Option<(i64, i64)> {
+    pub(super) fn rows(&self, op: &NetOperator) -> Option<(i64, i64)> {
         if let Kind::Layer { is_copy: false, .. } = op.kind {
             return None;
         }
@@ -242,20 +96,6 @@ pub(crate) struct Estimate {
     pub(crate) places: Vec<Option<Place>>,
     /// Scratch memory: the clock, and bytes.
     pub(crate) scratch: Vec<(u32, u64)>,
-}
-
-/// An input and an output that may share bytes while their operator runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meeting {
-    pub(crate) clock: u32,
-    pub(crate) input: Place,
-    pub(crate) output: Place,
-    pub(crate) input_bytes: i64,
-    pub(crate) output_bytes: i64,
-    /// How far the input must be above the output.
-    pub(crate) input_above_output: i64,
-    /// Or the output above the input.
-    pub(crate) output_above_input: i64,
 }
 
 impl Estimate {
@@ -329,120 +169,6 @@ pub(crate) fn estimate(program: &Program<'_>, kernels: &Kernels<'_>) -> Estimate
         *now = now.saturating_sub(bytes.min(most).max(0) as u64);
     }
     estimate
-}
-
-/// All inputs and outputs that the kernels let share bytes.
-pub(crate) fn meetings(
-    program: &Program<'_>,
-    kernels: &Kernels<'_>,
-    estimate: &Estimate,
-) -> Vec<Meeting> {
-    let mut found = Vec::new();
-    if kernels.mode != Mode::Overlap {
-        return found;
-    }
-    let rounded = |bytes: u64| bytes.next_multiple_of(ALIGNMENT) as i64;
-    let place = |t: u32| estimate.places.get(t as usize).copied().flatten();
-    for (op, clock) in program.operators.iter().zip(1..) {
-        let Some(index) = op.layer() else {
-            continue;
-        };
-        for &to in &op.outputs {
-            let Some(output) = place(to) else { continue };
-            for (k, &from) in op.inputs.iter().enumerate() {
-                let Some(from) = from.filter(|_| !op.inputs[..k].contains(&from)) else {
-                    continue;
-                };
-                let Some(input) = place(from).filter(|p| p.buffer != output.buffer) else {
-                    continue;
-                };
-                let bytes = [from, to].map(|t| program.tensor(t).bytes());
-                let meeting = Meeting {
-                    clock,
-                    input,
-                    output,
-                    input_bytes: rounded(bytes[0]),
-                    output_bytes: rounded(bytes[1]),
-                    input_above_output: rounded(bytes[1]),
-                    output_above_input: rounded(bytes[0]),
-                };
-                if meeting.ends(&estimate.alive) == (0, 0) {
-                    continue;
-                }
-                let file = |t: u32| program.tensor(t).of;
-                let promise = match op.kind {
-                    Kind::Pad { top, .. } => {
-                        let whole = kernels.promise(index, file(from), file(to), None);
-                        let most = program.net.tensor(file(to)).bytes();
-                        let is_promised = whole.input_above_output < most;
-                        padded(is_promised, top, program.tensor(from), program.tensor(to))
-                    }
-                    _ => kernels.promise(index, file(from), file(to), program.rows(op)),
-                };
-                let meeting = Meeting {
-                    input_above_output: rounded(promise.input_above_output)
-                        .min(meeting.output_bytes),
-                    output_above_input: rounded(promise.output_above_input)
-                        .min(meeting.input_bytes),
-                    ..meeting
-                };
-                let is_less = meeting.input_above_output < meeting.output_bytes
-                    || meeting.output_above_input < meeting.input_bytes;
-                if is_less {
-                    found.push(meeting);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// The promise of a PAD's copy, whose rows are in a constant of its own: row by row, each where it comes to lie, if the
-/// kernel promises that of the file's operator.
-fn padded(is_promised: bool, top: i64, input: &NetTensor, output: &NetTensor) -> Overlap {
-    let (from, to) = (input.row_bytes as i64, output.row_bytes as i64);
-    // All columns that are added may be on the left.
-    let below = |row: i64| (top + row) * to + (to - from) - row * from;
-    let most = below(0).max(below(input.rows - 1)).max(0) as u64;
-    let nothing = Overlap::none(input.bytes(), output.bytes());
-    match is_promised {
-        true => Overlap {
-            input_above_output: most.min(output.bytes()),
-            ..nothing
-        },
-        false => nothing,
-    }
-}
-
-impl Meeting {
-    /// Bytes at the start and at the end of the input that nobody reads later.
-    fn ends(&self, alive: &[Alive]) -> (i64, i64) {
-        let (buffer, from) = (self.input.buffer, self.input.at);
-        let to = from + self.input_bytes;
-        let start = alive.partition_point(|a| (a.buffer, a.to) <= (buffer, from));
-        let pieces = alive[start..].iter();
-        let pieces = pieces.take_while(|a| a.buffer == buffer && a.from < to);
-        let (mut low, mut high, mut is_low) = (0, 0, true);
-        for piece in pieces {
-            let count = piece.to.min(to) - piece.from.max(from);
-            match piece.last == self.clock && piece.first < self.clock {
-                true => {
-                    high += count;
-                    low += if is_low { count } else { 0 };
-                }
-                false => (high, is_low) = (0, false),
-            }
-        }
-        (low, high)
-    }
-
-    /// The most bytes that both can share.
-    fn shared(&self, alive: &[Alive]) -> i64 {
-        let (low, high) = self.ends(alive);
-        let below = (self.output_bytes - self.input_above_output).min(low);
-        let above = (self.input_bytes - self.output_above_input).min(high);
-        below.max(above.min(self.output_bytes)).max(0)
-    }
 }
 
 struct Work<'w, 'n, 'a> {

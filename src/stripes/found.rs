@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::estimate::{Kernels, Mode};
+use super::kernels::{Kernels, Mode};
 use super::net::{Net, Reason};
 use super::search::{self, Budget, Goal};
 use super::spent::Costs;
@@ -19,7 +19,7 @@ pub(crate) struct Found {
     /// What was cut, in this order.
     pub(crate) regions: Vec<Cut>,
     /// Estimated bytes of the head: no plan is expected to be below.
-    pub(crate) peak: u64,
+    pub(crate) least: u64,
     /// Estimated bytes that the tail has more.
     pub(crate) extra_tail: i64,
     /// Multiplications with weights of the file.
@@ -99,7 +99,7 @@ pub(crate) fn search(
     let of_file = |found: search::Found| Found {
         regions: found.regions,
         net: found.net,
-        peak: found.peak,
+        least: found.least,
         extra_tail: found.tail,
         macs: costs.whole.macs,
         extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),

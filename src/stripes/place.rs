@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use arenaplan_solver::{Buffer, BufferId, Conflict, Lifetime, Limits, Planner, Problem};
 
-use super::estimate::{Alive, Estimate, Kernels, Meeting, Mode, Program, meetings};
+use super::estimate::{Alive, Estimate, Program};
+use super::kernels::{Kernels, Mode};
+use super::meetings::{Meeting, meetings};
 use crate::tflm::ALIGNMENT;
 
 /// Differences of two offsets that must not be, without the ends.
 type Interval = (i64, i64);
 
-/// Bytes of a head for this program, of which `estimate` was made. `nodes` limits the solver's search.
+/// Bytes of a head for this program, of which `estimate` was made, and how many nodes that took of the solver's, at most
+/// `nodes`.
 ///
 /// `None` when the solver refuses it.
 pub(crate) fn head(
@@ -18,7 +21,7 @@ pub(crate) fn head(
     kernels: &Kernels<'_>,
     estimate: &Estimate,
     nodes: u64,
-) -> Option<u64> {
+) -> Option<(u64, u64)> {
     let mut problem = Problem::new();
     let mut ids: BTreeMap<u32, BufferId> = BTreeMap::new();
     let pieces = &estimate.alive;
@@ -87,7 +90,8 @@ pub(crate) fn head(
         Planner::Greedy => arenaplan_solver::solve(&problem, planner, &limits),
         _ => arenaplan_solver::solve_above(&problem, planner, bound, &limits),
     };
-    Some(solved.ok()?.placement.height)
+    let solved = solved.ok()?;
+    Some((solved.placement.height, solved.nodes))
 }
 
 /// What the offset of `a`'s buffer less that of `b`'s must not be for two pieces that are alive at once.

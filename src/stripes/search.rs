@@ -13,13 +13,11 @@
 //! is. The search does this for falling peaks, and then moves the cuts of the best choices. Limits are counted in work, never
 //! in time.
 
-use std::collections::BTreeMap;
-
 use super::MAX_STRIPES;
-use super::estimate::{Estimate, Kernels, Mode, Program, estimate};
+use super::estimate::{Estimate, Program, estimate};
 use super::found::Cut;
+use super::kernels::{Kernels, Mode};
 use super::net::{Net, NetTensor, Reason, Rule};
-use super::place;
 use super::region::Region;
 use super::spent::{Costs, Spent};
 
@@ -43,10 +41,10 @@ pub(crate) struct Goal<'k, 'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) net: Net,
-    /// Bytes alive at most.
-    pub(crate) peak: u64,
     /// Bytes of the head, by a quick placement.
     pub(crate) head: u64,
+    /// No plan is expected to have a smaller head. Where it was chosen for its placement, that.
+    pub(crate) least: u64,
     /// Estimated bytes that the tail has more, on 32 bits.
     pub(crate) tail: i64,
     /// More time, in the unit of the costs.
@@ -100,29 +98,19 @@ pub(crate) enum Nothing {
     },
 }
 
-/// What a search found: the best first, or nothing and why.
+/// What a search found: some nets, the most promising first, or nothing and why.
 pub(crate) type Outcome = Result<Vec<Found>, Nothing>;
 
 /// Operators that may be generated and looked at.
-const WORK: u64 = 12_000_000;
+pub(super) const WORK: u64 = 12_000_000;
 /// Operators of one region.
 const LONGEST: usize = 64;
 /// Wrong rows that are carried along at most, from none that need not be to many.
-const TRIMS: [i64; 4] = [0, 1, 2, 4];
+pub(super) const TRIMS: [i64; 4] = [0, 1, 2, 4];
 /// Choices kept for each position.
 const LABELS: usize = 8;
-/// Answers.
-const ANSWERS: usize = 6;
-/// Choices of which the cuts are moved.
-const REFINED: usize = 20;
-/// Choices that are placed.
-const PLACED: usize = 40;
-/// Choices of the same regions among them, before cuts are moved.
-const ALIKE: usize = 4;
-/// The solver's nodes for each.
-const NODES: u64 = 20_000;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
-const WEIGHT: u64 = 300;
+pub(crate) const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
 const TIE: u64 = 20;
 /// The budget when none was given, in thousandths.
@@ -136,21 +124,20 @@ pub(crate) fn search(net: &Net, costs: &Costs, goal: &Goal<'_, '_>) -> Outcome {
     };
     let mut search = Search::new(net, costs, goal, limit);
     let solutions = search.sweep();
-    let mut answers = search.best(solutions);
+    let answers = search.best(solutions);
     if answers.is_empty() {
         return Err(search.reason());
     }
-    answers.truncate(ANSWERS);
     Ok(answers)
 }
 
 /// A way to cut a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Way {
-    cuts: Vec<i64>,
-    trim: i64,
+pub(super) struct Way {
+    pub(super) cuts: Vec<i64>,
+    pub(super) trim: i64,
     /// Bytes alive at most, what is around the region included.
-    peak: u64,
+    pub(super) peak: u64,
     time: i64,
     macs: i64,
     tail: i64,
@@ -158,8 +145,8 @@ struct Way {
 }
 
 /// A region that may be cut.
-struct Candidate {
-    region: Region,
+pub(super) struct Candidate {
+    pub(super) region: Region,
     /// Bytes alive during all of it that are none of its tensors.
     around: u64,
     /// Whether its source is read later.
@@ -186,25 +173,27 @@ struct Label {
 
 /// A choice of regions and ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Solution {
-    peak: u64,
-    time: i64,
-    macs: i64,
-    tail: i64,
-    ways: Vec<(usize, Way)>,
+pub(super) struct Solution {
+    pub(super) peak: u64,
+    pub(super) time: i64,
+    pub(super) macs: i64,
+    pub(super) tail: i64,
+    pub(super) ways: Vec<(usize, Way)>,
 }
 
-struct Search<'s, 'k, 'a> {
-    net: &'s Net,
-    costs: &'s Costs,
-    goal: &'s Goal<'k, 'a>,
+pub(super) struct Search<'s, 'k, 'a> {
+    pub(super) net: &'s Net,
+    pub(super) costs: &'s Costs,
+    pub(super) goal: &'s Goal<'k, 'a>,
     /// Most time that may be added.
-    budget: i64,
-    base: Estimate,
-    candidates: Vec<Candidate>,
+    pub(super) budget: i64,
+    pub(super) base: Estimate,
+    pub(super) candidates: Vec<Candidate>,
     /// Candidates by their first operator.
-    by_start: Vec<Vec<usize>>,
-    work: u64,
+    pub(super) by_start: Vec<Vec<usize>>,
+    pub(super) work: u64,
+    /// The solver's nodes left for changes.
+    pub(super) placing: u64,
 }
 
 impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
@@ -219,6 +208,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             candidates: Vec::new(),
             by_start: vec![Vec::new(); net.operators.len()],
             work: WORK,
+            placing: 0,
         };
         let peak = search.base.peak().0;
         for region in net.regions() {
@@ -279,7 +269,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
     }
 
     /// Cuts a candidate so.
-    fn cut(&mut self, index: usize, cuts: Vec<i64>, trim: i64) -> Option<Way> {
+    pub(super) fn cut(&mut self, index: usize, cuts: Vec<i64>, trim: i64) -> Option<Way> {
         let candidate = &self.candidates[index];
         let region = &candidate.region;
         let count = (region.operators.end() + 1 - region.operators.start()) * (cuts.len() + 1);
@@ -339,11 +329,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
                         break;
                     }
                     let way = match self.is_new(index, trim, n) {
-                        true => {
-                            let parts = n as i64 + 2;
-                            let cuts = (0..=parts).map(|k| (2 * k * rows + parts) / (2 * parts));
-                            self.cut(index, cuts.collect(), TRIMS[trim])
-                        }
+                        true => self.cut(index, even(rows, n as i64 + 2), TRIMS[trim]),
                         false => None,
                     };
                     if way.as_ref().is_some_and(|w| w.time > self.budget) && n > 1 {
@@ -449,7 +435,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         self.total(ways)
     }
 
-    fn total(&self, ways: Vec<(usize, Way)>) -> Solution {
+    pub(super) fn total(&self, ways: Vec<(usize, Way)>) -> Solution {
         let mut is_cut = vec![false; self.base.curve.len()];
         for (index, _) in &ways {
             for op in self.candidates[*index].region.operators() {
@@ -473,7 +459,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
     }
 
     /// What is made small.
-    fn objective(&self, peak: u64, tail: i64, time: i64) -> u128 {
+    pub(super) fn objective(&self, peak: u64, tail: i64, time: i64) -> u128 {
         let weight = match self.goal.budget {
             Budget::UpTo(_) => TIE,
             Budget::Auto => WEIGHT,
@@ -484,7 +470,7 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         u128::from(bytes) * 1000 * factor / whole
     }
 
-    fn value(&self, solution: &Solution) -> u128 {
+    pub(super) fn value(&self, solution: &Solution) -> u128 {
         self.objective(solution.peak, solution.tail, solution.time)
     }
 
@@ -517,138 +503,6 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
             }
         }
         found
-    }
-
-    /// Moves the cuts of the best choices, and makes nets of them. The best are placed, since some leave gaps.
-    fn best(&mut self, mut solutions: Vec<Solution>) -> Vec<Found> {
-        self.sort(&mut solutions);
-        self.work = self.work.max(WORK / 8);
-        let mut all = Vec::new();
-        for (count, solution) in self.distinct(solutions).into_iter().enumerate() {
-            if count < REFINED {
-                all.push(self.refine(solution.clone()));
-            }
-            all.push(solution);
-        }
-        self.sort(&mut all);
-        let mut answers: Vec<(u128, Found)> = Vec::new();
-        let nothing = self.objective(self.base.peak().0, 0, 0);
-        for solution in all.into_iter().take(PLACED) {
-            if let Some(found) = self.build(&solution) {
-                let value = self.objective(found.head, solution.tail, solution.time);
-                if self.value(&solution) < nothing {
-                    answers.push((value, found));
-                }
-            }
-        }
-        answers.sort_by_key(|a| a.0);
-        // Whoever plans them has time for a few: no more than two with the same regions.
-        let mut counts: BTreeMap<Vec<(u32, u32)>, usize> = BTreeMap::new();
-        let mut seen: Vec<Vec<Cut>> = Vec::new();
-        answers.retain(|(_, found)| {
-            let regions = found.regions.iter().map(|c| c.operators).collect();
-            let count = counts.entry(regions).or_default();
-            *count += 1;
-            let is_new = *count <= 2 && !seen.contains(&found.regions);
-            seen.push(found.regions.clone());
-            is_new
-        });
-        answers.into_iter().map(|a| a.1).collect()
-    }
-
-    fn sort(&self, solutions: &mut Vec<Solution>) {
-        solutions.sort_by_cached_key(|s| (self.value(s), s.ways.len()));
-        solutions.dedup();
-    }
-
-    /// The best choices, few for the same regions.
-    fn distinct(&self, solutions: Vec<Solution>) -> Vec<Solution> {
-        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-        let mut is_new = |s: &Solution| {
-            let regions = s.ways.iter().map(|(index, _)| *index).collect();
-            let count = counts.entry(regions).or_default();
-            *count += 1;
-            *count <= ALIKE
-        };
-        let distinct = solutions.into_iter().filter(|s| is_new(s));
-        distinct.take(PLACED).collect()
-    }
-
-    fn refine(&mut self, mut best: Solution) -> Solution {
-        let key = |search: &Self, s: &Solution| {
-            let sum: u64 = s.ways.iter().map(|(_, w)| w.peak).sum();
-            (search.value(s), sum)
-        };
-        let mut value = key(self, &best);
-        loop {
-            let mut is_better = false;
-            for k in 0..best.ways.len() {
-                let mut q = 1;
-                while q + 1 < best.ways[k].1.cuts.len() {
-                    for by in [0, -1, 1, -2, 2, -4, 4] {
-                        let (index, way) = &best.ways[k];
-                        let mut cuts = way.cuts.clone();
-                        match by {
-                            0 => drop(cuts.remove(q)),
-                            by => cuts[q] += by,
-                        }
-                        let (index, trim) = (*index, way.trim);
-                        let Some(way) = self.cut(index, cuts, trim) else {
-                            continue;
-                        };
-                        if way.peak == u64::MAX {
-                            continue;
-                        }
-                        let mut ways = best.ways.clone();
-                        ways[k].1 = way;
-                        let next = self.total(ways);
-                        let next_value = key(self, &next);
-                        if next.time <= self.budget && next_value < value {
-                            (best, value, is_better) = (next, next_value, true);
-                            if q + 1 >= best.ways[k].1.cuts.len() {
-                                break;
-                            }
-                        }
-                    }
-                    q += 1;
-                }
-            }
-            if !is_better {
-                return best;
-            }
-        }
-    }
-
-    fn build(&self, solution: &Solution) -> Option<Found> {
-        let mut net = self.net.clone();
-        let mut regions = Vec::new();
-        for (index, way) in solution.ways.iter().rev() {
-            let region = &self.candidates[*index].region;
-            net = net.split(region, &way.cuts, way.trim)?;
-            let layer = |at: usize| self.net.operators[at].layer();
-            regions.push(Cut {
-                operators: (
-                    layer(*region.operators.start())?,
-                    layer(*region.operators.end())?,
-                ),
-                layers: region.operators().count(),
-                cuts: way.cuts.clone(),
-            });
-        }
-        regions.reverse();
-        let program = Program::of(&net);
-        let estimate = estimate(&program, self.goal.kernels);
-        let peak = estimate.peak().0;
-        let head = place::head(&program, self.goal.kernels, &estimate, NODES).unwrap_or(peak);
-        Some(Found {
-            net,
-            peak,
-            head,
-            tail: solution.tail,
-            extra_time: solution.time,
-            extra_macs: solution.macs,
-            regions,
-        })
     }
 
     /// Why there is no answer.
@@ -699,6 +553,12 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
     }
 }
 
+/// Cuts for stripes of equal rows, as far as possible.
+pub(super) fn even(rows: i64, parts: i64) -> Vec<i64> {
+    let cuts = (0..=parts).map(|k| (2 * k * rows + parts) / (2 * parts));
+    cuts.collect()
+}
+
 /// Adds a label unless another one is as good in everything.
 fn insert(labels: &mut Vec<Label>, new: Label) {
     if labels
@@ -723,9 +583,9 @@ pub(crate) fn peaks(net: &Net, costs: &Costs, goal: &Goal<'_, '_>) -> Vec<(u64, 
     };
     let mut search = Search::new(net, costs, goal, limit);
     let solutions = search.sweep();
-    let nets = solutions.iter().filter_map(|s| {
-        let found = search.build(s)?;
-        Some((s.peak, found.net))
+    let nets = solutions.into_iter().filter_map(|s| {
+        let peak = s.peak;
+        Some((peak, search.build(s, 100)?.found.net))
     });
     nets.collect()
 }

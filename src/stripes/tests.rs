@@ -1,7 +1,8 @@
 //! Estimates and searches of the test models, worked by hand or by trying everything.
 
 use super::Net;
-use super::estimate::{Kernels, Mode, Program, estimate};
+use super::estimate::{Program, estimate};
+use super::kernels::{Kernels, Mode};
 use super::search::{Budget, Goal, Nothing, Outcome, search};
 use super::spent::Costs;
 use crate::graph::Graph;
