@@ -44,7 +44,7 @@
 //! goes to: whatever is copied goes from the caller's tensors to the subgraph's, or the other way around, and WHILE keeps what
 //! goes from one round to the next in its outputs.
 
-use crate::contract::{Contract, Overlap, Pair};
+use crate::contract::{Overlap, Pair};
 use crate::error::Error;
 use crate::greedy::Buffers;
 use crate::node::Node;
@@ -52,17 +52,27 @@ use crate::prepare::for_each_node;
 use crate::records::{Flag, Records};
 use crate::run::{Numbers, Run};
 
+mod parts;
+
+use parts::parts;
+pub(crate) use parts::{PARTS, Parts};
+
 /// Checks that no two buffers clash, but where that is right. All are placed; words are numbers of records.
 pub(crate) fn plan(run: &Run<'_>, records: Records<'_>) -> Result<(), Error> {
-    let mut check = Check { run, records };
+    let mut check = Check {
+        run,
+        records,
+        parts: parts(run.kernels),
+    };
     check.flags()?;
     check.pairs()?;
     check.successions()
 }
 
-struct Check<'c> {
+pub(crate) struct Check<'c> {
     run: &'c Run<'c>,
     records: Records<'c>,
+    parts: Option<&'static Parts>,
 }
 
 impl<'c> Check<'c> {
@@ -102,12 +112,8 @@ impl<'c> Check<'c> {
                     self.write(written, Flag::WRITTEN);
                 }
             }
-            if node.subgraph() == 0
-                && takes_part(node)
-                && let Some(read) = node.inputs.into_iter().next()
-                && let Some(read) = self.record_of(node, read)
-            {
-                self.records.set(read, Flag::PARTED, true);
+            if let Some(parts) = self.parts {
+                (parts.mark)(self, node);
             }
             Ok(())
         })
@@ -208,53 +214,10 @@ impl<'c> Check<'c> {
 
     /// Whether `y` is written when nobody reads the bytes of `x` any more that both have.
     fn is_done_with(&self, x: usize, y: usize) -> Result<bool, Error> {
-        let is_one = |record, flag| {
-            self.records.has(record, flag) && !self.records.has(record, Flag::SHARED)
-        };
-        if !is_one(x, Flag::PARTED)
-            || !is_one(y, Flag::WRITTEN)
-            || self.records.has(x, Flag::KEPT)
-            || !(self.records.has(x, Flag::WRITTEN) || self.records.has(x, Flag::GIVEN))
-            || self.records.span(x).0 >= self.records.span(y).0
-        {
-            return Ok(false);
+        match self.parts {
+            Some(parts) => (parts.is_done_with)(self, x, y),
+            None => Ok(false),
         }
-        // Whether `y` is written, and nothing is missed.
-        let (mut written, mut done) = (false, true);
-        let (subgraph, first) = Numbers::of(self.run.model, 0)?;
-        self.run
-            .for_each_node_of(0, &subgraph, first, &mut |node| {
-                let mut outputs = node.outputs.into_iter();
-                let writes = outputs.any(|tensor| self.record_of(node, tensor) == Some(y));
-                written |= writes;
-                if written && self.reads(node, x, y) {
-                    done &= writes && self.takes_over(node, x, y);
-                }
-                Ok(())
-            })?;
-        Ok(written && done)
-    }
-
-    /// Whether `node` reads bytes of `x` that `y` has, too.
-    fn reads(&self, node: &Node<'_>, x: usize, y: usize) -> bool {
-        let (start, end) = self.records.range(y);
-        let mut inputs = node.inputs.into_iter().enumerate();
-        inputs.any(|(input, tensor)| {
-            if self.record_of(node, tensor) != Some(x) {
-                return false;
-            }
-            let (mut from, mut to) = self.records.range(x);
-            if input == 0
-                && takes_part(node)
-                && let Some(at) = promised(node, 0, 0).and_then(|overlap| overlap.view_at)
-                && let Some(bytes) = node.output(0).ok().and_then(|part| part.byte_len())
-            {
-                // Where the part would be a view of the input; offsets in the head are below 2^30.
-                from = from.wrapping_sub(at as u32);
-                to = from.saturating_add(bytes as u32).min(to);
-            }
-            from < end && start < to
-        })
     }
 
     /// Whether a chain of links goes from `a` to `b`.
@@ -338,12 +301,6 @@ impl<'c> Check<'c> {
             second: named(second),
         }
     }
-}
-
-/// Whether the kernel of `node` reads a part of its first input, and of all that it reads no more.
-fn takes_part(node: &Node<'_>) -> bool {
-    let kernel = node.run.kernel(node);
-    kernel.is_some_and(|kernel| kernel.contract == Contract::Slice)
 }
 
 /// What the kernel of `node` promises of an input and an output.

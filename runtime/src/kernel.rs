@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::check::{PARTS, Parts};
 use crate::contract::{Contract, Promise, promise};
 use crate::error::Fault;
 use crate::node::Node;
@@ -58,6 +59,8 @@ pub struct Kernel {
     /// Walks through the subgraphs that the operator calls, where it calls any.
     pub(crate) calls: Option<Calls>,
     pub(crate) resources: Option<&'static Resources>,
+    /// Tells which parts of its input nobody reads any more, where the operator reads a part.
+    pub(crate) parts: Option<&'static Parts>,
     /// Finds prepared data, where the operator may have any.
     pub(crate) prepared: Option<Find>,
 }
@@ -81,6 +84,7 @@ impl Kernel {
                 Code::VAR_HANDLE => Some(&RESOURCES),
                 _ => None,
             },
+            parts: None,
             prepared: None,
         }
     }
@@ -109,6 +113,10 @@ impl Kernel {
     pub const fn with_contract(mut self, contract: Contract) -> Self {
         self.contract = contract;
         self.promise = promise(contract);
+        self.parts = match contract {
+            Contract::Slice => Some(&PARTS),
+            _ => None,
+        };
         self
     }
 

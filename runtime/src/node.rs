@@ -118,7 +118,8 @@ impl<'a> Node<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn tensor(&self, index: i32, operand: Operand) -> Result<Tensor<'a>, Fault> {
         let index = usize::try_from(index).map_err(|_| Fault::Format)?;
-        let table = self.lists.tensors.get(index)?;
+        let table = self.lists.tensors.get(index);
+        let table = table.as_ref().map_err(|_| Fault::Format)?;
         let id = self.lists.first.tensor.saturating_add(index as u32);
         Tensor::new(self.run, table, id, operand)
     }
@@ -205,6 +206,14 @@ impl<'a> Options<'a> {
     }
 }
 
+/// What was found, by reference: a copy of a tensor is a large part of a frame, and takes its time.
+#[inline(always)]
+pub(crate) fn found<'t, 'a>(
+    tensor: &'t Result<Tensor<'a>, Fault>,
+) -> Result<&'t Tensor<'a>, Fault> {
+    tensor.as_ref().map_err(|fault| *fault)
+}
+
 /// A tensor of an operator.
 #[derive(Clone, Copy)]
 pub struct Tensor<'a> {
@@ -225,13 +234,13 @@ impl fmt::Debug for Tensor<'_> {
 impl<'a> Tensor<'a> {
     pub(crate) fn new(
         run: &'a Run<'a>,
-        table: view::Tensor<'a>,
+        table: &view::Tensor<'a>,
         id: u32,
         operand: Operand,
     ) -> Result<Self, Fault> {
         Ok(Self {
             run,
-            table,
+            table: *table,
             shape: Shape(table.shape()?),
             element_type: Type(table.element_type()?),
             id,
@@ -348,10 +357,13 @@ impl<'a> Tensor<'a> {
     pub fn bytes(&self) -> Result<View<'a, u8>, Fault> {
         let no_memory = Fault::NoMemory(self.operand);
         let len = self.byte_len().ok_or(no_memory)?;
-        if let Some(constant) = self.constant() {
+        let place = Place(self.run.tensor_word(self.id));
+        // What is in the arena need not be looked for in the file.
+        if place == Place::NONE
+            && let Some(constant) = self.constant()
+        {
             return View::of(constant).part(0, len).ok_or(no_memory);
         }
-        let place = Place(self.run.tensor_word(self.id));
         let found = self.run.at(place, len).ok_or(no_memory)?;
         Ok(found.view())
     }
@@ -410,6 +422,21 @@ impl<'a> Tensor<'a> {
         let quantization = self.table.quantization().ok().flatten();
         let zero_points = quantization.and_then(|q| q.zero_point().ok());
         zero_points.unwrap_or_default()
+    }
+
+    /// The first scale and the first zero point; 0 where there is none.
+    #[inline(never)]
+    pub(crate) fn first_quantization(&self) -> (f32, i32) {
+        let Ok(Some(quantization)) = self.table.quantization() else {
+            return (0.0, 0);
+        };
+        let scale = quantization.scale().ok().and_then(|scales| scales.get(0));
+        let zero_point = quantization.zero_point().ok();
+        let zero_point = zero_point.and_then(|points| points.get(0));
+        (
+            scale.unwrap_or_default(),
+            zero_point.unwrap_or_default() as i32,
+        )
     }
 
     /// The first scale.

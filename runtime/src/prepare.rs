@@ -339,7 +339,7 @@ pub(crate) fn reset(run: &Run<'_>) -> Result<(), Error> {
         if !table.is_variable()? {
             return Ok(());
         }
-        let tensor = Tensor::new(run, *table, this, Operand::Input(0))
+        let tensor = Tensor::new(run, table, this, Operand::Input(0))
             .map_err(|_| Error::TensorSize { tensor: this })?;
         let value = match tensor.element_type() {
             Type::INT8 => tensor.zero_point() as u8,

@@ -160,7 +160,7 @@ fn tensors(run: &Run<'_>, books: &mut Books) -> Result<(), Error> {
             }
             let size = Error::TensorSize { tensor: this };
             let operand = crate::error::Operand::Input(0);
-            let tensor = Tensor::new(run, table, this, operand).map_err(|_| size)?;
+            let tensor = Tensor::new(run, &table, this, operand).map_err(|_| size)?;
             let offset = plan.and_then(|plan| plan.get(this as usize));
             let purpose = match place.as_head() {
                 None => Purpose::Variables,

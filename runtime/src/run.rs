@@ -360,7 +360,7 @@ impl<'a> Node<'a> {
         let tensor = list.get(index).ok_or(Fault::Subgraph)?;
         let tensor = usize::try_from(tensor).map_err(|_| Fault::Format)?;
         let table = subgraph.tensors()?.get(tensor)?;
-        Tensor::new(self.run, table, numbers.tensor + tensor as u32, operand)
+        Tensor::new(self.run, &table, numbers.tensor + tensor as u32, operand)
     }
 
     /// Numbers of inputs and outputs of subgraph `subgraph`.

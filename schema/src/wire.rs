@@ -29,24 +29,56 @@ pub(crate) fn bytes_at<const N: usize>(bytes: &[u8], position: usize) -> Option<
     bytes.get(position..)?.first_chunk().copied()
 }
 
-/// Where the reference stored at `position` points to.
-fn target(bytes: &[u8], position: usize, field: Field) -> Result<usize, Error> {
-    let Some(distance) = bytes_at(bytes, position) else {
-        return Err(Error::OutOfBounds { field, position });
-    };
-    let distance = u32::from_le_bytes(distance);
-    if distance == 0 {
-        return Err(Error::NullReference { field, position });
-    }
+/// Where the reference stored at `position` points to; `None` where it is damaged, and [`lost`] says how.
+///
+/// What is read on the way stays in registers, here and below: errors are large, and looked into only when there is one.
+#[inline(always)]
+fn follow(bytes: &[u8], position: usize) -> Option<usize> {
+    let distance = u32::from_le_bytes(bytes_at(bytes, position)?);
     // A `u32` fits `usize` on each supported target; where it did not, the read would be out of
     // bounds too.
-    match position.checked_add(distance as usize) {
-        Some(to) if to < bytes.len() => Ok(to),
-        _ => Err(Error::OutOfBounds {
+    let to = position.checked_add(distance as usize)?;
+    (distance != 0 && to < bytes.len()).then_some(to)
+}
+
+/// Why the reference stored at `position` points nowhere.
+#[cold]
+#[inline(never)]
+fn lost(bytes: &[u8], position: usize, field: Field) -> Error {
+    match bytes_at(bytes, position).map(u32::from_le_bytes) {
+        None => Error::OutOfBounds { field, position },
+        Some(0) => Error::NullReference { field, position },
+        Some(distance) => Error::OutOfBounds {
             field,
             position: position.saturating_add(distance as usize),
-        }),
+        },
     }
+}
+
+/// Where the reference stored at `position` points to.
+#[inline(always)]
+fn target(bytes: &[u8], position: usize, field: Field) -> Result<usize, Error> {
+    match follow(bytes, position) {
+        Some(to) => Ok(to),
+        None => Err(lost(bytes, position, field)),
+    }
+}
+
+/// The entries of the vtable of the table at `position`.
+#[inline(always)]
+fn vtable(bytes: &[u8], position: usize) -> Option<&[u8]> {
+    let back = i32::from_le_bytes(bytes_at(bytes, position)?) as isize;
+    let at = bytes.get(position.checked_add_signed(back.checked_neg()?)?..)?;
+    let size = usize::from(u16::from_le_bytes(bytes_at(at, 0)?));
+    if size % 2 == 0 { at.get(4..size) } else { None }
+}
+
+/// The elements' bytes of the vector that the reference stored at `position` points to.
+#[inline(always)]
+fn elements_at(bytes: &[u8], position: usize, element_bytes: usize) -> Option<&[u8]> {
+    let (elements, data) = bytes.get(follow(bytes, position)?..)?.split_first_chunk()?;
+    let elements = u32::from_le_bytes(*elements) as usize;
+    data.get(..elements.checked_mul(element_bytes)?)
 }
 
 /// A table of any kind, read by slot number.
@@ -99,27 +131,28 @@ impl<'a> Table<'a> {
 
     /// The table at `position`, once its vtable has been found within the file.
     pub(crate) fn at(bytes: &'a [u8], position: usize, kind: TableKind) -> Result<Self, Error> {
-        let field = Field {
-            table: kind,
-            slot: None,
-        };
-        let Some(back) = bytes_at(bytes, position) else {
-            return Err(Error::OutOfBounds { field, position });
-        };
-        let vtable = (|| {
-            let back = i32::from_le_bytes(back) as isize;
-            let at = bytes.get(position.checked_add_signed(back.checked_neg()?)?..)?;
-            let size = usize::from(u16::from_le_bytes(bytes_at(at, 0)?));
-            if size % 2 == 0 { at.get(4..size) } else { None }
-        })();
-        match vtable {
+        match vtable(bytes, position) {
             Some(entries) => Ok(Self {
                 bytes,
                 position,
                 entries,
                 kind,
             }),
-            None => Err(Error::Vtable { field, position }),
+            None => Err(Self::damage(bytes, position, kind)),
+        }
+    }
+
+    /// Why there is no table at `position`.
+    #[cold]
+    #[inline(never)]
+    fn damage(bytes: &[u8], position: usize, kind: TableKind) -> Error {
+        let field = Field {
+            table: kind,
+            slot: None,
+        };
+        match bytes_at::<4>(bytes, position) {
+            None => Error::OutOfBounds { field, position },
+            Some(_) => Error::Vtable { field, position },
         }
     }
 
@@ -216,26 +249,29 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The elements' bytes of the vector in field `slot`, and where they start.
-    fn elements(
-        &self,
-        slot: u16,
-        element_bytes: usize,
-    ) -> Result<Option<(usize, &'a [u8])>, Error> {
-        let Some(position) = self.reference(slot)? else {
+    /// The elements' bytes of the vector in field `slot`.
+    #[inline(never)]
+    fn elements(&self, slot: u16, element_bytes: usize) -> Result<Option<&'a [u8]>, Error> {
+        let Some(position) = self.field_position(slot) else {
             return Ok(None);
         };
+        match elements_at(self.bytes, position, element_bytes) {
+            Some(data) => Ok(Some(data)),
+            None => Err(self.no_vector(slot, position)),
+        }
+    }
+
+    /// Why the reference stored at `position`, the field `slot`, leads to no vector.
+    #[cold]
+    #[inline(never)]
+    fn no_vector(&self, slot: u16, position: usize) -> Error {
         let field = self.field(slot);
-        let Some(elements) = bytes_at(self.bytes, position).map(u32::from_le_bytes) else {
-            return Err(Error::OutOfBounds { field, position });
-        };
-        let start = position.saturating_add(4);
-        let data = (elements as usize)
-            .checked_mul(element_bytes)
-            .and_then(|bytes| self.bytes.get(start..)?.get(..bytes));
-        match data {
-            Some(data) => Ok(Some((start, data))),
-            None => Err(Error::VectorLength { field, position }),
+        match target(self.bytes, position, field) {
+            Err(error) => error,
+            Ok(position) => match bytes_at::<4>(self.bytes, position) {
+                None => Error::OutOfBounds { field, position },
+                Some(_) => Error::VectorLength { field, position },
+            },
         }
     }
 
@@ -245,7 +281,7 @@ impl<'a> Table<'a> {
     /// If the reference, or the vector with all of its elements, is not within the file.
     pub fn vector<T: Scalar>(&self, slot: u16) -> Result<Option<Vector<'a, T>>, Error> {
         let elements = self.elements(slot, T::BYTES)?;
-        Ok(elements.map(|(_, data)| Vector::new(data)))
+        Ok(elements.map(Vector::new))
     }
 
     /// Reads the vector of bytes in field `slot`; `None` where it is absent.
@@ -253,7 +289,7 @@ impl<'a> Table<'a> {
     /// # Errors
     /// If the reference, or the vector with all of its elements, is not within the file.
     pub fn byte_vector(&self, slot: u16) -> Result<Option<&'a [u8]>, Error> {
-        Ok(self.elements(slot, 1)?.map(|(_, data)| data))
+        self.elements(slot, 1)
     }
 
     /// Reads the string in field `slot`; `None` where it is absent.
@@ -275,10 +311,17 @@ impl<'a> Table<'a> {
 
     #[inline(never)]
     fn list(&self, slot: u16) -> Result<List<'a>, Error> {
-        let (start, data) = self.elements(slot, 4)?.unwrap_or((0, &[]));
+        let Some(data) = self.elements(slot, 4)? else {
+            return Ok(List {
+                bytes: self.bytes,
+                start: 0,
+                len: 0,
+            });
+        };
         Ok(List {
             bytes: self.bytes,
-            start,
+            // A part of the bytes.
+            start: (data.as_ptr().addr()).wrapping_sub(self.bytes.as_ptr().addr()),
             len: data.len() / 4,
         })
     }

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::fixed::activation;
 use crate::kernel::{Code, Kernel};
 use crate::memory::{View, ViewMut};
-use crate::node::{Node, Tensor};
+use crate::node::{Node, Tensor, found};
 use crate::types::Type;
 
 use super::{Numbers, axis, element_bytes};
@@ -38,36 +38,31 @@ fn concatenation(node: &Node<'_>) -> Result<(), Fault> {
     if options.i8(ACTIVATION, activation::NONE)? != activation::NONE {
         return Err(Fault::Unsupported(ACTIVATION as u8));
     }
-    let output = node.output(0)?;
+    let output = &node.output(0);
+    let output = found(output)?;
     let axis =
         axis(options.i32(AXIS, 0)?, output.shape().rank()).ok_or(Fault::Unsupported(AXIS as u8))?;
-    for index in 0..node.inputs() {
-        let input = node.input(index)?;
-        let same = match output.element_type() {
-            Type::INT8 | Type::UINT8 => {
-                let scale = |tensor: &Tensor<'_>| tensor.scales().get(0).unwrap_or(0.0);
-                scale(&input) == scale(&output) && input.zero_point() == output.zero_point()
-            }
-            Type::INT16 => input.zero_point() == 0 && output.zero_point() == 0,
-            _ => true,
-        };
-        if !same {
-            return Err(Fault::Quantization(input.operand()));
-        }
-    }
-    join(node, axis, false)
+    let quantization = output.first_quantization();
+    let fits = |input: &Tensor<'_>| match output.element_type() {
+        Type::INT8 | Type::UINT8 => input.first_quantization() == quantization,
+        Type::INT16 => input.zero_point() == 0 && quantization.1 == 0,
+        _ => true,
+    };
+    join(node, output, axis, false, &fits)
 }
 
 fn pack(node: &Node<'_>) -> Result<(), Fault> {
     const COUNT: u16 = 0;
     const AXIS: u16 = 1;
     let options = node.options()?;
-    let axis = axis(options.i32(AXIS, 0)?, node.output(0)?.shape().rank())
-        .ok_or(Fault::Unsupported(AXIS as u8))?;
+    let output = &node.output(0);
+    let output = found(output)?;
+    let axis =
+        axis(options.i32(AXIS, 0)?, output.shape().rank()).ok_or(Fault::Unsupported(AXIS as u8))?;
     if usize::try_from(options.i32(COUNT, 0)?) != Ok(node.inputs()) {
         return Err(Fault::Unsupported(COUNT as u8));
     }
-    join(node, axis, true)
+    join(node, output, axis, true, &|_| true)
 }
 
 fn split(node: &Node<'_>) -> Result<(), Fault> {
@@ -136,15 +131,24 @@ fn piece(
     }
 }
 
-/// Puts all inputs together.
-fn join(node: &Node<'_>, axis: usize, dropped: bool) -> Result<(), Fault> {
-    let large = node.output(0)?;
+/// Puts all inputs, each of which must fit, together to the output.
+fn join(
+    node: &Node<'_>,
+    large: &Tensor<'_>,
+    axis: usize,
+    dropped: bool,
+    fits: &dyn Fn(&Tensor<'_>) -> bool,
+) -> Result<(), Fault> {
     let output = large.bytes_mut()?;
     let mut known = [(View::default(), 0); KNOWN];
     let mut extent = 0;
     for index in 0..node.inputs() {
-        let small = node.input(index)?;
-        let piece = piece(&small, &large, axis, dropped, &mut extent)?;
+        let small = &node.input(index);
+        let small = found(small)?;
+        if !fits(small) {
+            return Err(Fault::Quantization(small.operand()));
+        }
+        let piece = piece(small, large, axis, dropped, &mut extent)?;
         let bytes = small.bytes()?;
         if let Some(known) = known.get_mut(index) {
             *known = (bytes, piece);
@@ -162,8 +166,9 @@ fn join(node: &Node<'_>, axis: usize, dropped: bool) -> Result<(), Fault> {
             let (bytes, piece) = match known.get(index) {
                 Some(known) => *known,
                 None => {
-                    let small = node.input(index)?;
-                    let piece = piece(&small, &large, axis, dropped, &mut extent)?;
+                    let small = &node.input(index);
+                    let small = found(small)?;
+                    let piece = piece(small, large, axis, dropped, &mut extent)?;
                     (small.bytes()?, piece)
                 }
             };

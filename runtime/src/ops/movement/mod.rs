@@ -7,7 +7,7 @@ use crate::contract::Contract;
 use crate::error::Fault;
 use crate::kernel::{Code, Kernel};
 use crate::memory::View;
-use crate::node::{Node, Tensor};
+use crate::node::{Node, Tensor, found};
 use crate::types::Type;
 
 mod batches;
@@ -67,8 +67,9 @@ pub const EXPAND_DIMS: Kernel =
     Kernel::builtin(Code::EXPAND_DIMS, whole).with_contract(Contract::View);
 
 fn whole(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    element_bytes(&input, &output)?;
+    let (input, output) = (&node.input(0), &node.output(0));
+    let (input, output) = (found(input)?, found(output)?);
+    element_bytes(input, output)?;
     if input.len() != output.len() {
         return Err(output.wrong_shape());
     }

@@ -3,9 +3,9 @@
 use core::num::NonZeroU32;
 
 use crate::contract::Contract;
-use crate::error::Fault;
+use crate::error::{Fault, Operand};
 use crate::kernel::{Code, Kernel};
-use crate::node::{Node, Tensor};
+use crate::node::{Node, Tensor, found};
 
 use super::moves::Moves;
 use super::{Numbers, element_bytes};
@@ -19,24 +19,28 @@ pub const STRIDED_SLICE: Kernel =
     Kernel::builtin(Code::STRIDED_SLICE, strided_slice).with_contract(Contract::StridedSlice);
 
 fn slice(node: &Node<'_>) -> Result<(), Fault> {
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    let (begin, size) = (node.input(1)?, node.input(2)?);
-    let (begins, sizes) = (numbers(&begin, &input)?, numbers(&size, &input)?);
+    const BEGIN: usize = 1;
+    const SIZE: usize = 2;
+    let (input, output) = (&node.input(0), &node.output(0));
+    let (input, output) = (found(input)?, found(output)?);
     let (shape, out) = (input.shape(), output.shape());
+    let begins = numbers(node, BEGIN, shape.rank())?;
+    let sizes = numbers(node, SIZE, shape.rank())?;
+    let wrong = |index| Fault::Value(Operand::Input(index as u8));
     if out.rank() != shape.rank() {
         return Err(output.wrong_shape());
     }
-    let mut axes = Axes::of(&input, &output)?;
+    let mut axes = Axes::of(input, output)?;
     for axis in 0..shape.rank() {
         let dim = shape.dim(axis);
-        let start = usize::try_from(begins.get(axis)).map_err(|_| begin.wrong_value())?;
-        let rest = dim.checked_sub(start).ok_or(begin.wrong_value())?;
+        let start = usize::try_from(begins.get(axis)).map_err(|_| wrong(BEGIN))?;
+        let rest = dim.checked_sub(start).ok_or(wrong(BEGIN))?;
         let count = match sizes.get(axis) {
             -1 => rest,
-            count => usize::try_from(count).map_err(|_| size.wrong_value())?,
+            count => usize::try_from(count).map_err(|_| wrong(SIZE))?,
         };
         if count > rest {
-            return Err(size.wrong_value());
+            return Err(wrong(SIZE));
         }
         if out.dim(axis) != count {
             return Err(output.wrong_shape());
@@ -53,6 +57,7 @@ fn strided_slice(node: &Node<'_>) -> Result<(), Fault> {
     const NEW_AXIS_MASK: u16 = 3;
     const SHRINK_AXIS_MASK: u16 = 4;
     const OFFSET: u16 = 5;
+    const STRIDES: usize = 3;
     let options = node.options()?;
     for slot in [ELLIPSIS_MASK, NEW_AXIS_MASK] {
         if options.i32(slot, 0)? != 0 {
@@ -66,19 +71,20 @@ fn strided_slice(node: &Node<'_>) -> Result<(), Fault> {
     let end_mask = options.i32(END_MASK, 0)?;
     let shrink_mask = options.i32(SHRINK_AXIS_MASK, 0)?;
 
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    let begins = numbers(&node.input(1)?, &input)?;
-    let ends = numbers(&node.input(2)?, &input)?;
-    let strides = node.input(3)?;
-    let steps = numbers(&strides, &input)?;
+    let (input, output) = (&node.input(0), &node.output(0));
+    let (input, output) = (found(input)?, found(output)?);
     let (shape, out) = (input.shape(), output.shape());
-    let mut axes = Axes::of(&input, &output)?;
+    let begins = numbers(node, 1, shape.rank())?;
+    let ends = numbers(node, 2, shape.rank())?;
+    let steps = numbers(node, STRIDES, shape.rank())?;
+    let mut axes = Axes::of(input, output)?;
     let mut out_axis = 0;
     for axis in 0..shape.rank() {
         let is_set = |mask: i32| mask & 1i32.wrapping_shl(axis as u32) != 0;
         let dim = shape.dim(axis) as i32;
         let step = steps.get(axis);
-        let distance = NonZeroU32::new(step.unsigned_abs()).ok_or(strides.wrong_value())?;
+        let distance = NonZeroU32::new(step.unsigned_abs())
+            .ok_or(Fault::Value(Operand::Input(STRIDES as u8)))?;
         let forward = step > 0;
         // Where a slice can start and end: one before the first element, when it goes down.
         let (least, largest) = if forward { (0, dim) } else { (-1, dim - 1) };
@@ -121,10 +127,13 @@ fn strided_slice(node: &Node<'_>) -> Result<(), Fault> {
     axes.run()
 }
 
-/// One number for each dimension of `input`.
-fn numbers<'a>(tensor: &Tensor<'a>, input: &Tensor<'_>) -> Result<Numbers<'a>, Fault> {
+/// The numbers in the input `index`, of which there are `len`.
+#[inline(never)]
+fn numbers<'a>(node: &Node<'a>, index: usize, len: usize) -> Result<Numbers<'a>, Fault> {
+    let tensor = node.input(index);
+    let tensor = found(&tensor)?;
     let numbers = Numbers::of(tensor)?;
-    match numbers.len() == input.shape().rank() {
+    match numbers.len() == len {
         true => Ok(numbers),
         false => Err(tensor.wrong_shape()),
     }

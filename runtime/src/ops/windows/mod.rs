@@ -15,7 +15,7 @@ use crate::fixed;
 use crate::kernel::Kernel;
 use crate::memory::dot::{Factor, Window};
 use crate::memory::{Element, View, ViewMut};
-use crate::node::{Node, Tensor};
+use crate::node::{Node, found};
 use crate::types::Type;
 pub(crate) use scale::factors;
 
@@ -35,12 +35,6 @@ struct Setup<'a> {
     scale: Scale<'a>,
     /// What is added to each element of the input.
     offset: i32,
-}
-
-/// What was found, by reference: a copy of a tensor is a large part of a frame.
-#[inline(always)]
-fn found<'t, 'a>(tensor: &'t Result<Tensor<'a>, Fault>) -> Result<&'t Tensor<'a>, Fault> {
-    tensor.as_ref().map_err(|fault| *fault)
 }
 
 // Functions of their own, each with one tensor, which is off the stack when they return.
