@@ -67,10 +67,12 @@ pub struct Layout {
 /// What is known of a graph's operators wherever their tensors lie, for several layouts of one graph.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// What the kernel of a library copies, by library and operator: pairs of an input and an output, and how far the input
-    /// lies above the output where bytes are copied onto themselves.
-    copies: BTreeMap<(Library, OpId), Vec<(usize, usize, i64)>>,
+    /// What the kernel of a library copies, by library and operator.
+    copies: BTreeMap<(Library, OpId), Vec<Copied>>,
 }
+
+/// An input, an output, and how far the input lies above the output where bytes are copied onto themselves.
+type Copied = (usize, usize, i64);
 
 /// Faults found: first those of the layout alone, then those found by walking. At most 100.
 pub fn check(graph: &Graph<'_>, layout: &Layout) -> Vec<Violation> {

@@ -42,6 +42,8 @@ pub enum Subject {
 pub struct Explanation {
     /// The plan that the rest is about.
     pub subject: Subject,
+    /// The file with it, whose tensors are meant: a new plan with row stripes has others than the file that came in.
+    pub file: Vec<u8>,
     /// The kernels that it is for.
     pub kernels: Target,
     /// Its head in bytes.
@@ -207,8 +209,13 @@ pub fn explain(bytes: &[u8], options: &Options) -> Result<Option<Explanation>, E
     limit.is_proved = head_bytes == last.report.head_bytes && last.report.optimal;
     limit.order_is_proved =
         last.report.order_proved && graph.is_reordered() == last.report.reordered;
+    let file = match subject {
+        Subject::Stored => bytes.to_vec(),
+        Subject::New => last.file.clone(),
+    };
     Ok(Some(Explanation {
         subject,
+        file,
         kernels: options.kernels(),
         head_bytes,
         greedy_head_bytes: last.report.greedy_head_bytes,

@@ -250,6 +250,8 @@ pub struct Graph<'a> {
     pub tensors: Vec<Tensor<'a>>,
     /// The subgraphs, in file order.
     pub subgraphs: Vec<Subgraph<'a>>,
+    /// Where the file begins that this tool planned.
+    original_at: usize,
 }
 
 impl<'a> Graph<'a> {

@@ -213,7 +213,10 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
         ) => (Cow::Borrowed(bytes), Some(e)),
         Err(e) => return Err(patch_error(e)),
     };
-    let graph = Graph::read(Model::parse(&original)?)?;
+    let mut graph = Graph::read(Model::parse(&original)?)?;
+    if changed.is_some() {
+        graph = graph.as_it_is();
+    }
     let mut planned = plan_base(&Base::of_file(&graph), options, changed.as_ref())?;
     if options.stripes != Stripes::No {
         planned = striped::best(&graph, options, planned)?;

@@ -36,5 +36,6 @@ pub use net::{Net, Reason};
 pub(crate) use proof::{ProofError, prove};
 pub use region::Region;
 pub use rows::{Given, Rows, Window};
+pub(crate) use search::WEIGHT;
 pub use seen::{Seen, SeenLayers, seen};
 pub use split::MAX_STRIPES;

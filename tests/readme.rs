@@ -9,14 +9,19 @@ mod common;
 
 use std::fs;
 
-use arenaplan::plan::{Options, plan};
+use arenaplan::plan::{Options, Stripes, plan};
 use arenaplan::report::Report;
 use arenaplan::target::Target;
 
 /// The table's rows, cell by cell.
 fn table(text: &str) -> Vec<Vec<String>> {
+    table_below(text, "<!-- table")
+}
+
+/// The rows of the table below a comment that begins so.
+fn table_below(text: &str, comment: &str) -> Vec<Vec<String>> {
     text.lines()
-        .skip_while(|l| !l.starts_with("<!-- table"))
+        .skip_while(|l| !l.starts_with(comment))
         .skip(1)
         .take_while(|l| l.starts_with('|'))
         .map(|row| {
@@ -60,6 +65,40 @@ fn the_table_of_the_readme_is_true() {
         seen += 1;
     }
     assert!(seen >= 1);
+}
+
+/// The first rows: those of models that are cut in little time.
+#[test]
+fn the_table_of_stripes_is_true() {
+    let readme = fs::read_to_string(common::root("README.md")).unwrap();
+    let rows = table_below(&readme, "<!-- stripes");
+    let rows = rows.iter().filter(|r| r[0].contains('`'));
+    let Some(models) = common::shared_models() else {
+        return;
+    };
+    for row in rows.take(3) {
+        let name = row[0].trim_matches('`');
+        let model = models.iter().find(|m| m.name == name).unwrap();
+        let alone = Options {
+            offsets: false,
+            ..Options::default()
+        };
+        let alone = plan(&model.bytes, &alone).unwrap().report;
+        assert_eq!(number(&row[1]), alone.arena_32.arena_bytes, "{name}");
+        for (k, target) in [(2, Target::Tflm), (5, Target::TflmReference)] {
+            let options = Options {
+                target,
+                stripes: Stripes::UpTo(200),
+                ..Options::default()
+            };
+            let report = plan(&model.bytes, &options).unwrap().report;
+            let stripes = report.stripes.unwrap();
+            assert_eq!(number(&row[k]), stripes.arena_32_bytes_before, "{name}");
+            assert_eq!(number(&row[k + 1]), report.arena_32.arena_bytes, "{name}");
+            let work = format!("{:.1} %", stripes.extra_percent());
+            assert_eq!(row[k + 2], work, "{name}");
+        }
+    }
 }
 
 /// Instructions and memory on an emulated device, as they were measured last.

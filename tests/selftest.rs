@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use arenaplan::execute::{ExecuteError, Memory, without_plan};
-use arenaplan::plan::{Options as PlanOptions, plan};
+use arenaplan::plan::{Options as PlanOptions, Stripes, plan};
 use arenaplan::selftest::{Options, Order, SelfTest, SelfTestError};
 use arenaplan::target::Target;
 use arenaplan_runtime::fixed::{Multiplier, activation_range};
@@ -85,6 +85,26 @@ fn plans_of_the_runtime_pass() {
         over >= 100,
         "only {over} operators have outputs over inputs"
     );
+}
+
+/// Inputs and outputs are those of the model before it was cut, so that one test fits both.
+#[test]
+fn a_model_in_stripes_passes_as_the_original_does() {
+    let model = common::model("conv_int16x8");
+    let options = PlanOptions {
+        target: Target::Arenaplan,
+        stripes: Stripes::UpTo(200),
+        ..PlanOptions::default()
+    };
+    let striped = plan(&model, &options).unwrap();
+    assert!(striped.report.stripes.is_some());
+    let original = planned(&model, Target::Arenaplan);
+    for made_from in [&striped.file, &original] {
+        let test = self_test(made_from);
+        for file in [&striped.file, &original] {
+            run(&test, file, ops::ALL).unwrap();
+        }
+    }
 }
 
 #[test]

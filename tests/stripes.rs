@@ -468,6 +468,13 @@ fn regions_are_of_operators_that_work_row_by_row() {
     let mut read_inside = between(Code::TANH, T::FLOAT32, same, &[], With::Nothing);
     read_inside.outputs.push(1);
     assert_eq!(regions(&read_inside), [(0, 0), (1, 1), (1, 2), (2, 2)]);
+    // Or that a signature names, or an operator among its intermediates.
+    let mut signed = between(Code::TANH, T::FLOAT32, same, &[], With::Nothing);
+    signed.signed = vec![1];
+    assert_eq!(regions(&signed), [(0, 0), (1, 1), (1, 2), (2, 2)]);
+    let mut named = between(Code::TANH, T::FLOAT32, same, &[], With::Nothing);
+    named.intermediates = vec![2];
+    assert_eq!(regions(&named), [(0, 0), (0, 1), (1, 1), (2, 2)]);
     let mut read_later = between(Code::TANH, T::FLOAT32, same, &[], With::Nothing);
     let sum = image(&mut read_later, T::FLOAT32, shape);
     read_later.step(Code::ADD, &[1, 3], sum, fused());

@@ -203,6 +203,61 @@ fn stripes_alone() {
     assert_eq!(read("chain.tflite"), read("autoencoder_int8.tflite"));
 }
 
+/// A file with stripes that another tool changed is a file like any other.
+#[test]
+fn a_changed_file_is_planned_as_it_is() {
+    let folder = workplace(&["mobilenet_v2_int8"]);
+    let said = |args: &[&str]| run(folder.path(), args);
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    let plan = ["plan", MODEL, "--stripes", "20%", "-o", "striped.tflite"];
+    assert!(said(&plan).starts_with("status: 0"));
+    let mut longer = read("striped.tflite");
+    longer.extend([0; 16]);
+    fs::write(folder.path().join("changed.tflite"), &longer).unwrap();
+    for options in [&[][..], &["--stripes", "20%"]] {
+        let plan = ["plan", "changed.tflite", "-o", "out.tflite", "--force"];
+        let answer = said(&[&plan[..], options].concat());
+        assert!(answer.starts_with("status: 0"), "{answer}");
+        assert!(
+            answer.contains("its plan is replaced by a new one on top"),
+            "{answer}"
+        );
+        let answer = said(&["verify", "--run", "out.tflite"]);
+        assert!(answer.starts_with("status: 0"), "{answer}");
+        assert!(
+            said(&["strip", "out.tflite", "-o", "back.tflite", "--force"]).starts_with("status: 0")
+        );
+        assert_eq!(read("back.tflite"), longer);
+    }
+}
+
+/// What `inspect` says of a new plan is about that plan's tensors, of which the file at hand may have fewer.
+#[test]
+fn a_new_plan_is_explained() {
+    let folder = workplace(&["mobilenet_v2_int8"]);
+    let said = |args: &[&str]| {
+        let said = run(folder.path(), args);
+        assert!(said.starts_with("status: 0"), "{said}");
+        said
+    };
+    let tensors = |file: &str| {
+        let seen = &json(folder.path(), &["inspect", file])[0];
+        number(&seen["tensors"])
+    };
+    let plan = ["plan", MODEL, "--stripes", "auto"];
+    said(&[&plan[..], &["-o", "planned.tflite"]].concat());
+    said(&[&plan[..], &["--plan", "no", "-o", "alone.tflite"]].concat());
+    assert!(tensors("alone.tflite") < tensors("planned.tflite"));
+    // The same words as of the file with that plan, but for the plan that they are about.
+    let why = |file: &str| {
+        let said = said(&["inspect", file]);
+        let start = said.find("what stands in the way").unwrap();
+        let end = start + said[start..].find("\n\n").unwrap();
+        said[start..end].to_owned()
+    };
+    assert_eq!(why("alone.tflite"), why("planned.tflite"));
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let folder = workplace(&["mobilenet_v2_int8"]);
@@ -249,6 +304,62 @@ fn what_makes_no_sense_is_refused() {
         );
         assert!(said.starts_with("status: 0"), "{said}");
     }
+}
+
+/// The plan is for other kernels than the runtime's, but what was rewritten can be run.
+#[test]
+fn a_plan_for_other_kernels() {
+    let folder = workplace(&["conv_float32"]);
+    let run = |args: &[&str]| run(folder.path(), args);
+    let plan = [
+        "plan",
+        "conv_float32.tflite",
+        "--stripes",
+        "20%",
+        "-o",
+        "out.tflite",
+    ];
+    let planned = run(&[&plan[..], &["--target", "tflm-reference"]].concat());
+    assert!(planned.contains("row stripes, "), "{planned}");
+    insta::assert_snapshot!("other_kernels", run(&["verify", "--run", "out.tflite"]));
+    let any = run(&["verify", "--target", "tflm", "out.tflite"]);
+    assert!(any.starts_with("status: 1"), "{any}");
+}
+
+/// What was measured of a layer counts for each of its copies, with and without the stripes.
+#[test]
+fn measured_scratch_memory() {
+    let folder = workplace(&["mobilenet_v2_int8", "ethos_u_int8"]);
+    let folder = folder.path();
+    fs::write(folder.join("scratch.txt"), "2 1000\n6 1000\n").unwrap();
+    let plan = [
+        "plan",
+        MODEL,
+        "--stripes",
+        "20%",
+        "--scratch",
+        "scratch.txt",
+    ];
+    let planned = &json(folder, &[&plan[..], &["-o", "out.tflite"]].concat())[0];
+    assert_ne!(planned["stripes"], Value::Null);
+    let inspect = ["inspect", "out.tflite", "--scratch", "scratch.txt"];
+    let seen = &json(folder, &inspect)[0];
+    let operators = seen["operator_list"].as_array().unwrap().iter();
+    let asking = operators.filter(|op| [2, 6].map(Value::from).contains(&op["original_index"]));
+    let asking: Vec<u64> = asking.map(|op| number(&op["scratch_bytes"])).collect();
+    // Two layers, in two parts each; 1,000 bytes, rounded up.
+    assert_eq!(asking, [1008; 4]);
+    assert_eq!(seen["head_bytes"], planned["head_bytes"]);
+
+    let compiled = [
+        "plan",
+        "ethos_u_int8.tflite",
+        "--stripes",
+        "20%",
+        "--dry-run",
+    ];
+    let compiled = &json(folder, &compiled)[0];
+    assert_eq!(compiled["no_stripes"], "the file has offsets compiled in");
 }
 
 #[test]

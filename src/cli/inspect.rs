@@ -138,10 +138,14 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
             }
             _ => None,
         };
+        let explained = match &why {
+            Some(why) => Some(Graph::read(Model::parse(&why.file)?)?),
+            None => None,
+        };
         let about = About {
             graph: &graph,
             seen: &seen,
-            why: why.as_ref(),
+            why: explained.as_ref().zip(why.as_ref()),
             writer,
             bits: args.device.bits,
         };
@@ -214,7 +218,8 @@ fn span_of(seen: &Inspection, tensor: &Tensor<'_>) -> Option<Span> {
 struct About<'m, 'a> {
     graph: &'m Graph<'a>,
     seen: &'m Inspection,
-    why: Option<&'m Explanation>,
+    /// Why it needs what it needs, and the graph that this is about.
+    why: Option<(&'m Graph<'m>, &'m Explanation)>,
     writer: Option<Writer>,
     bits: Bits,
 }
@@ -260,7 +265,7 @@ impl About<'_, '_> {
             figures: ModelFigures::new(model, None, &seen.report, bits, None),
             plan: plan_state(seen),
             written_by: self.writer.clone(),
-            why: why.map(|why| explain_json::Why::new(graph, why)),
+            why: why.map(|(graph, why)| explain_json::Why::new(graph, why)),
             stripes_in_file: (seen.stripes.as_ref())
                 .map(|s| StripesDetail::new(s, seen.needed_bytes.as_ref())),
             peak: PeakDetail {
@@ -438,7 +443,7 @@ impl About<'_, '_> {
         for fault in &seen.stored.faults {
             text.push_str(&format!("the stored plan is wrong: {fault}\n"));
         }
-        if let Some(why) = why {
+        if let Some((graph, why)) = why {
             text.push_str(&format!("\n{}", explain_text::words(graph, why)));
         }
         text.push('\n');

@@ -75,6 +75,19 @@ impl<'a> Graph<'a> {
 
     /// Where the file begins that this tool planned, in bytes from the start; 0 in a file that it did not plan.
     pub(crate) fn start_of_original(&self) -> usize {
+        self.original_at
+    }
+
+    /// The graph of a file that is planned as it is, whatever this tool once did to it: another tool changed it since.
+    pub(crate) fn as_it_is(mut self) -> Self {
+        self.original_at = 0;
+        for op in self.subgraphs.iter_mut().flat_map(|s| &mut s.operators) {
+            (op.original, op.origin) = (op.id.index, Origin::File);
+        }
+        self
+    }
+
+    fn find_original(&self) -> usize {
         let bytes = self.model.bytes();
         let Ok(Some(provenance)) = patch::inspect_provenance(bytes) else {
             return 0;
@@ -95,7 +108,8 @@ impl<'a> Graph<'a> {
     /// Fills in where each operator was before this tool planned the file. Whatever does not fit is left as it is: the
     /// numbers are for people.
     pub(super) fn note_original_order(&mut self) {
-        let start = self.start_of_original();
+        self.original_at = self.find_original();
+        let start = self.original_at;
         if start == 0 {
             return;
         }

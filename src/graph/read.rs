@@ -28,6 +28,7 @@ impl<'a> Graph<'a> {
             model,
             tensors: Vec::new(),
             subgraphs: Vec::new(),
+            original_at: 0,
         };
         for (s, table) in tables.iter().enumerate() {
             let first_tensor = TensorId(graph.tensors.len() as u32);

@@ -5,11 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use arenaplan_schema::patch::{self, Edit, Rewrite};
+use arenaplan_schema::tflite::BuiltinOperator;
 
 use super::base::Base;
-use super::{Options, Planned, patch_error, plan_base};
+use super::{Options, Planned, plan_base};
 use crate::error::Error;
-use crate::graph::Graph;
+use crate::graph::{Graph, Origin};
 use crate::model::Model;
 use crate::report::{Outcome, Report, Striped, StripedRegion};
 use crate::stripes::cost::Machine;
@@ -96,6 +97,7 @@ pub(super) fn best(
     mut plain: Planned,
 ) -> Result<Planned, Error> {
     if matches!(plain.report.outcome, Outcome::CompiledOffsets { .. }) {
+        plain.report.no_stripes = Some("the file has offsets compiled in".into());
         return Ok(plain);
     }
     let found = match stripes::search(graph, options)? {
@@ -106,7 +108,9 @@ pub(super) fn best(
         }
     };
     let original = graph.model.bytes();
+    let mut nothing = "no way to cut the layers at the peak makes the arena smaller";
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
+    let mut refused = None;
     for found in &found {
         // The estimates are what no plan is below, so that some cannot win any more.
         let tail = plain
@@ -123,8 +127,19 @@ pub(super) fn best(
             rewrite: vec![rewrite.clone()],
             ..Edit::default()
         };
-        let bytes = patch::graft(original, &edit).map_err(patch_error)?;
+        // Files have more in them than a graph knows of, as tables of a newer schema.
+        let bytes = match patch::graft(original, &edit) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
         let rewritten = Graph::read(Model::parse(&bytes)?)?;
+        if options.scratch.is_some() && !knows_its_copies(&rewritten) {
+            nothing = "copies of some layers cannot be told from others, so that the scratch file does not say what they ask for";
+            continue;
+        }
         let base = Base {
             graph: &rewritten,
             original,
@@ -133,19 +148,21 @@ pub(super) fn best(
         };
         let mut planned = plan_base(&base, options, None)?;
         planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
-        if !is_accepted(&planned.report, &plain.report) {
-            continue;
-        }
-        if best
+        let size = |report: &Report| size(report, options.stripes);
+        let is_accepted =
+            size(&planned.report) < size(&plain.report) && no_library_is_worse(&planned.report);
+        let is_best = best
             .as_ref()
-            .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report))
-        {
+            .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report));
+        if is_accepted && is_best {
             best = Some((planned, bytes, rewrite));
         }
     }
     let Some((best, bytes, rewrite)) = best else {
-        plain.report.no_stripes =
-            Some("no way to cut the layers at the peak makes the arena smaller".into());
+        plain.report.no_stripes = Some(match refused {
+            Some(error) => format!("the file cannot be rewritten: {error}"),
+            None => nothing.into(),
+        });
         return Ok(plain);
     };
     match prove(&bytes, &rewrite, graph) {
@@ -160,19 +177,39 @@ pub(super) fn best(
     }
 }
 
-/// What is to be small: what to reserve on a device with 32-bit pointers, then the head, then the work that is added.
-fn size(report: &Report) -> (u64, u64, i64) {
-    let added = report.stripes.as_ref().map_or(0, |s| s.extra_instructions);
-    (report.arena_32.arena_bytes, report.head_bytes, added)
+/// Whether of each copy of a layer it is known what it is a copy of.
+fn knows_its_copies(rewritten: &Graph<'_>) -> bool {
+    let is_ours = |code| {
+        matches!(
+            code,
+            BuiltinOperator::SLICE | BuiltinOperator::CONCATENATION
+        )
+    };
+    let mut all = rewritten.operators();
+    all.all(|op| op.origin != Origin::Added || is_ours(op.code))
 }
 
-/// Whether a rewriting is better than the model without stripes, and on no library of the target worse than what the device
-/// does with the file that came in.
-fn is_accepted(striped: &Report, plain: &Report) -> bool {
-    let no_library_is_worse =
-        (striped.libraries.iter()).all(|library| library.head_bytes <= library.greedy_head_bytes);
-    let arena = |report: &Report| report.arena_32.arena_bytes;
-    arena(striped) < arena(plain) && no_library_is_worse
+/// What is to be small: what to reserve on a device with 32-bit pointers, where the user gave no budget with the added work
+/// weighed in, then the head, then that work.
+fn size(report: &Report, stripes: Stripes) -> (u128, u64, i64) {
+    let striped = report.stripes.as_ref();
+    let (added, all) = striped.map_or((0, 1), |s| (s.extra_instructions, s.instructions.max(1)));
+    let arena = u128::from(report.arena_32.arena_bytes) * 1000;
+    let weighed = match stripes {
+        Stripes::Auto => {
+            let all = u128::from(all);
+            let work = u128::from(added.max(0).unsigned_abs()) * u128::from(stripes::WEIGHT);
+            arena + arena * work / (1000 * all)
+        }
+        _ => arena,
+    };
+    (weighed, report.head_bytes, added)
+}
+
+/// Whether no library of the target needs more than it does with the file that came in and without a plan.
+fn no_library_is_worse(striped: &Report) -> bool {
+    let mut libraries = striped.libraries.iter();
+    libraries.all(|library| library.head_bytes <= library.greedy_head_bytes)
 }
 
 /// What is told of a rewriting.

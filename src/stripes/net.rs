@@ -3,6 +3,7 @@
 //! Operators are the file's, or copies of them that compute some rows, or the SLICEs and CONCATENATIONs around those.
 //! Tensors are the file's, or hold some rows of one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arenaplan_schema::tflite::{BuiltinOperator, Padding, TensorType};
@@ -139,6 +140,7 @@ impl Net {
         for &t in subgraph.operators.iter().flat_map(|op| &op.outputs) {
             writers[local(t) as usize] += 1;
         }
+        let named = named(graph);
         let tensors = (0..count).map(|index| {
             let tensor = graph.tensor(TensorId(first + index));
             let rows = rows_of(tensor);
@@ -149,6 +151,7 @@ impl Net {
                 is_pinned: pinned.contains(&tensor.id)
                     || subgraph.outputs.contains(&tensor.id)
                     || subgraph.inputs.contains(&tensor.id)
+                    || named.contains(&index)
                     || writers[index as usize] > 1,
                 first: 0,
                 rows: rows.unwrap_or(0),
@@ -223,6 +226,23 @@ impl Net {
             rows_out: self.tensor(*op.outputs.first()?).rows,
         })
     }
+}
+
+/// Tensors that signatures name, or operators beside their inputs and outputs. In a rewritten file the names still stand.
+fn named(graph: &Graph<'_>) -> BTreeSet<u32> {
+    let model = graph.model.root();
+    let signatures = model.signature_defs().into_iter().flatten();
+    let maps = signatures
+        .filter(|signature| signature.subgraph_index() == 0)
+        .flat_map(|signature| [signature.inputs(), signature.outputs()]);
+    let tensors = maps
+        .flat_map(|maps| maps.into_iter().flatten())
+        .map(|map| map.tensor_index());
+    let operators = graph.subgraphs[0].operators.iter();
+    let intermediates = operators
+        .flat_map(|op| op.table.intermediates().into_iter().flatten())
+        .filter_map(|t| u32::try_from(t).ok());
+    tensors.chain(intermediates).collect()
 }
 
 /// Rows of a tensor of four dimensions with a batch of one.

@@ -135,20 +135,26 @@ impl Window {
             (wanted.first * self.stride - pad).max(0),
             ((wanted.end - 1) * self.stride - pad + self.extent).min(self.rows_in),
         );
-        let mut best: Option<Rows> = None;
-        // Moving a border by a stride shifts the layer's own padding through all that it can be.
-        for first in ((least.first - 2 * self.stride).max(0)..=least.first).rev() {
-            for end in least.end..=(least.end + 2 * self.stride).min(self.rows_in) {
-                let rows = Rows::new(first, end);
-                if best.is_some_and(|b| b.count() <= rows.count()) {
+        // Moving a border by a stride shifts the layer's own padding through all that it can be. For a number of rows that
+        // padding is known, and with it, up to strides, where they may begin.
+        let most = least.count() + 4 * self.stride;
+        for count in least.count()..=most.min(self.rows_in) {
+            let moved = (least.first - self.pad_top(count, self.rows_out_of(count)) + pad)
+                .rem_euclid(self.stride);
+            for first in (0..3).map(|k| least.first - moved - k * self.stride) {
+                let rows = Rows::new(first, first + count);
+                let is_near = first >= (least.first - 2 * self.stride).max(0)
+                    && rows.end >= least.end
+                    && rows.end <= (least.end + 2 * self.stride).min(self.rows_in);
+                if !is_near {
                     continue;
                 }
                 let made = self.forward(Given::right(rows));
                 if made.is_some_and(|m| m.right.contain(wanted)) {
-                    best = Some(rows);
+                    return Some(rows);
                 }
             }
         }
-        best
+        None
     }
 }

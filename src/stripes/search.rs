@@ -110,7 +110,7 @@ pub(super) const TRIMS: [i64; 4] = [0, 1, 2, 4];
 /// Choices kept for each position.
 const LABELS: usize = 8;
 /// What time counts against memory, in thousandths: all of the time as much as so many of the arena.
-const WEIGHT: u64 = 300;
+pub(crate) const WEIGHT: u64 = 300;
 /// The same where a budget was given: equal arenas go by time.
 const TIE: u64 = 20;
 /// The budget when none was given, in thousandths.

@@ -10,7 +10,8 @@ use arenaplan_schema::tflite::{
     self, ActivationFunctionType, Buffer, BufferArgs, BuiltinOperator, BuiltinOptions,
     Conv2DOptionsArgs, DepthwiseConv2DOptionsArgs, ModelArgs, Operator, OperatorArgs, OperatorCode,
     OperatorCodeArgs, Pool2DOptionsArgs, QuantizationParameters, QuantizationParametersArgs,
-    SubGraph, SubGraphArgs, Tensor, TensorArgs, TensorType,
+    SignatureDef, SignatureDefArgs, SubGraph, SubGraphArgs, Tensor, TensorArgs, TensorMap,
+    TensorMapArgs, TensorType,
 };
 
 /// A tensor to be.
@@ -58,6 +59,10 @@ pub struct Draft {
     pub steps: Vec<Step>,
     pub inputs: Vec<i32>,
     pub outputs: Vec<i32>,
+    /// Outputs of a signature.
+    pub signed: Vec<i32>,
+    /// What the last operator names beside its inputs and outputs.
+    pub intermediates: Vec<i32>,
 }
 
 impl Draft {
@@ -119,7 +124,7 @@ impl Draft {
         }
         let mut codes: Vec<BuiltinOperator> = Vec::new();
         let mut operators = Vec::new();
-        for step in &self.steps {
+        for (at, step) in self.steps.iter().enumerate() {
             if !codes.contains(&step.code) {
                 codes.push(step.code);
             }
@@ -131,6 +136,8 @@ impl Draft {
                 outputs: Some(b.create_vector(&step.outputs)),
                 builtin_options_type,
                 builtin_options,
+                intermediates: (at + 1 == self.steps.len() && !self.intermediates.is_empty())
+                    .then(|| b.create_vector(&self.intermediates)),
                 ..Default::default()
             };
             operators.push(Operator::create(&mut b, &args));
@@ -154,8 +161,26 @@ impl Draft {
                 OperatorCode::create(&mut b, &args)
             })
             .collect();
+        let maps: Vec<_> = self
+            .signed
+            .iter()
+            .map(|&tensor| {
+                let args = TensorMapArgs {
+                    tensor_index: tensor as u32,
+                    ..Default::default()
+                };
+                TensorMap::create(&mut b, &args)
+            })
+            .collect();
+        let args = SignatureDefArgs {
+            outputs: Some(b.create_vector(&maps)),
+            ..Default::default()
+        };
+        let signature = SignatureDef::create(&mut b, &args);
+        let signatures = Some(b.create_vector(&[signature]));
         let args = ModelArgs {
             version: 3,
+            signature_defs: signatures.filter(|_| !self.signed.is_empty()),
             operator_codes: Some(b.create_vector(&codes)),
             subgraphs: Some(b.create_vector(&[subgraph])),
             buffers: Some(b.create_vector(&buffers)),
