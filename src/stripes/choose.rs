@@ -316,3 +316,71 @@ impl Search<'_, '_, '_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Graph;
+    use crate::model::Model;
+    use crate::stripes::Net;
+
+    /// A choice without ways, of this value, whose one region is cut at `at`.
+    fn placed(net: &Net, value: u128, at: i64) -> Placed {
+        let cut = Cut {
+            operators: (0, 1),
+            layers: 2,
+            cuts: vec![0, at, 8],
+        };
+        Placed {
+            value,
+            found: Found {
+                net: net.clone(),
+                head: 0,
+                least: 0,
+                tail: 0,
+                extra_time: 0,
+                extra_macs: 0,
+                regions: vec![cut],
+            },
+            solution: Solution {
+                peak: 0,
+                time: 0,
+                macs: 0,
+                tail: 0,
+                ways: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn changed_and_unchanged_choices_take_turns() {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let bytes = std::fs::read(format!("{root}/testdata/models/conv_int8.tflite")).unwrap();
+        let graph = Model::parse(&bytes).and_then(Graph::read).unwrap();
+        let net = Net::read(&graph, &[]);
+        let make = |all: &[(u128, i64)]| -> Vec<Placed> {
+            all.iter()
+                .map(|&(value, at)| placed(&net, value, at))
+                .collect()
+        };
+        let values = |changed: &[(u128, i64)], others: &[(u128, i64)]| -> Vec<u128> {
+            let all = answers(make(changed), make(others));
+            all.iter().map(|p| p.value).collect()
+        };
+        // The best changed one first, although it came last; two with the same regions of each kind.
+        assert_eq!(
+            values(&[(7, 1), (9, 2), (5, 3)], &[(6, 4), (8, 5), (10, 6)]),
+            [5, 6, 7, 8]
+        );
+        // The same cuts once.
+        assert_eq!(values(&[(5, 3)], &[(5, 3), (8, 5)]), [5, 8]);
+        assert_eq!(values(&[], &[(6, 4), (8, 5)]), [6, 8]);
+    }
+
+    #[test]
+    fn stripes_of_equal_rows() {
+        assert_eq!(even(8, 2), [0, 4, 8]);
+        assert_eq!(even(10, 4), [0, 3, 5, 8, 10]);
+        assert_eq!(even(3, 3), [0, 1, 2, 3]);
+    }
+}
