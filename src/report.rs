@@ -221,8 +221,8 @@ pub struct Striped {
     pub regions: Vec<StripedRegion>,
     /// Multiplications with weights in the file that came in.
     pub macs: u64,
-    /// How many more there are now.
-    pub extra_macs: u64,
+    /// How many more there are now; below 0 where rows that nobody reads are left out.
+    pub extra_macs: i64,
     /// Whose instructions are estimated.
     pub machine: Machine,
     /// Estimated instructions of the model that came in, on a Cortex-M4.

@@ -90,6 +90,25 @@ pub(crate) fn replay_within(
     let limit = MAX_STEPS.min(*steps);
     let mut kernel = Kernel::new(graph, op, emit);
     kernel.left = limit;
+    run(library, kernel, steps)
+}
+
+/// As [`replay_within`], where it does not matter in which order bytes are moved: a SLICE's come in one piece where they are one.
+pub(crate) fn replay_moves(
+    library: Library,
+    graph: &Graph<'_>,
+    op: &Operator<'_>,
+    steps: &mut u64,
+    emit: &mut dyn FnMut(Event),
+) -> bool {
+    let mut kernel = Kernel::new(graph, op, emit);
+    kernel.left = MAX_STEPS.min(*steps);
+    kernel.is_coarse = true;
+    run(library, kernel, steps)
+}
+
+fn run(library: Library, mut kernel: Kernel<'_, '_, '_>, steps: &mut u64) -> bool {
+    let limit = kernel.left;
     let done = match library {
         Library::Reference => reference(&mut kernel),
         Library::CmsisNn(core) => cmsis_nn::run(&mut kernel, core),
@@ -178,6 +197,8 @@ struct Kernel<'g, 'a, 'e> {
     streamed: Vec<bool>,
     /// Whether it is one of `arenaplan-runtime`.
     is_own: bool,
+    /// Whether bytes may be moved in other pieces than the kernel's.
+    is_coarse: bool,
 }
 
 impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
@@ -190,6 +211,7 @@ impl<'g, 'a, 'e> Kernel<'g, 'a, 'e> {
             written: vec![0; op.outputs.len()],
             streamed: vec![false; op.inputs.len()],
             is_own: false,
+            is_coarse: false,
         }
     }
 

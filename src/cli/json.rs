@@ -88,7 +88,7 @@ impl LibraryFigures {
 struct StripesFigures {
     regions: Vec<RegionFigures>,
     macs: u64,
-    extra_macs: u64,
+    extra_macs: i64,
     extra_macs_percent: f64,
     /// Whose instructions are estimated.
     counted_for: &'static str,

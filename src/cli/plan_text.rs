@@ -177,7 +177,7 @@ fn stripes(striped: &Striped) -> String {
     let percent = |percent: f64| format!("{percent:.1} %");
     text.push_str(&format!(
         "    {} multiplications more ({}), about {} instructions more ({}), estimated for {} on a Cortex-M4\n",
-        thousands(striped.extra_macs),
+        signed(striped.extra_macs),
         percent(striped.extra_macs_percent()),
         signed(striped.extra_instructions),
         percent(striped.extra_percent()),

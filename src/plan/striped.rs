@@ -146,7 +146,13 @@ pub(super) fn best(
             rewrite: vec![rewrite.clone()],
             before: Some(&plain.report),
         };
-        let mut planned = plan_base(&base, options, None)?;
+        let mut planned = match plan_base(&base, options, None) {
+            Err(Error::TooManySteps { .. }) => {
+                nothing = "the model is too large for its plan to be checked";
+                continue;
+            }
+            planned => planned?,
+        };
         planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
         let size = |report: &Report| size(report, options.stripes);
         let is_accepted =

@@ -25,7 +25,7 @@ pub(crate) struct Found {
     /// Multiplications with weights of the file.
     pub(crate) macs: u64,
     /// How many more there are now.
-    pub(crate) extra_macs: u64,
+    pub(crate) extra_macs: i64,
     /// Estimated instructions of the file.
     pub(crate) instructions: u64,
     /// How many more there are now.
@@ -102,7 +102,7 @@ pub(crate) fn search(
         least: found.least,
         extra_tail: found.tail,
         macs: costs.whole.macs,
-        extra_macs: u64::try_from(found.extra_macs).unwrap_or(0),
+        extra_macs: found.extra_macs,
         instructions: u64::try_from(costs.whole.time).unwrap_or(0),
         extra_instructions: found.extra_time,
     };

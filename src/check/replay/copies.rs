@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arenaplan_schema::tflite::BuiltinOperator as Op;
 
-use super::{Event, replay_within};
+use super::{Event, replay_moves};
 use crate::graph::{Graph, Operator};
 use crate::target::Library;
 
@@ -46,7 +46,7 @@ pub(crate) fn copies(
     steps: &mut u64,
 ) -> Vec<(usize, usize, i64)> {
     let mut pairs = Pairs::default();
-    if only_moves(op.code) && replay_within(library, graph, op, steps, &mut |e| pairs.take(e)) {
+    if only_moves(op.code) && replay_moves(library, graph, op, steps, &mut |e| pairs.take(e)) {
         pairs.settled()
     } else {
         Vec::new()

@@ -432,24 +432,51 @@ fn slice_rows<'g, 'a, 'e>(
 
 /// slice.cc: element by element.
 pub(super) fn slice(k: &mut Kernel<'_, '_, '_>) -> Option<()> {
-    let axes = sliced(k)?;
+    let mut axes = sliced(k)?;
     same_types(k, 0)?;
     let input = k.input(0)?;
-    let (from, bytes) = (extended::<5>(&shape(input)?)?, element_bytes(input)?);
+    let (mut from, bytes) = (extended::<5>(&shape(input)?)?, element_bytes(input)?);
+    if k.is_coarse {
+        join_whole(&mut axes, &mut from)?;
+    }
     let mut to = 0;
     slice_rows(k, &axes, &from, |k, at| {
         let at = u64::try_from(at).ok()? * bytes;
-        elements(k, (0, at), (0, to), axes[4].count, bytes)?;
+        match k.is_coarse {
+            true => k.copy(0, at, 0, to, axes[4].count.checked_mul(bytes)?)?,
+            false => elements(k, (0, at), (0, to), axes[4].count, bytes)?,
+        }
         to += axes[4].count * bytes;
         Some(())
     })
 }
 
+/// Makes axes that are taken whole one with the axis in front of them.
+fn join_whole(axes: &mut [Positions; 5], from: &mut [u64; 5]) -> Option<()> {
+    for _ in 0..4 {
+        let (last, before) = (axes[4], axes[3]);
+        let is_whole = last.first == 0 && last.step == 1 && last.count == from[4];
+        if !is_whole || before.step != 1 {
+            return Some(());
+        }
+        let width = i64::try_from(from[4]).ok()?;
+        axes[4].first = before.first.checked_mul(width)?;
+        axes[4].count = before.count.checked_mul(from[4])?;
+        from[4] = from[4].checked_mul(from[3])?;
+        axes.copy_within(0..3, 1);
+        from.copy_within(0..3, 1);
+        (axes[0].first, axes[0].step, axes[0].count) = (0, 1, 1);
+        from[0] = 1;
+    }
+    Some(())
+}
+
 /// Start and end of all bytes that a slice takes from its input, in order; what joins is one range.
 pub(super) fn slice_ranges(k: &mut Kernel<'_, '_, '_>) -> Option<Vec<(u64, u64)>> {
-    let axes = sliced(k)?;
+    let mut axes = sliced(k)?;
     let input = k.input(0)?;
-    let (from, bytes) = (extended::<5>(&shape(input)?)?, element_bytes(input)?);
+    let (mut from, bytes) = (extended::<5>(&shape(input)?)?, element_bytes(input)?);
+    join_whole(&mut axes, &mut from)?;
     let row = axes[4].count * bytes;
     let mut taken = 0;
     let mut ranges: Vec<(u64, u64)> = Vec::new();
