@@ -20,6 +20,9 @@ pub(crate) enum Mode {
     Overlap,
 }
 
+/// An operator of the file, its input and output, and how many rows they have.
+type Asked = (u32, [u32; 2], i64, i64);
+
 /// What the kernels of a target promise and ask for, of the file's operators and of copies with other rows.
 pub(crate) struct Kernels<'a> {
     pub(super) mode: Mode,
@@ -30,7 +33,7 @@ pub(crate) struct Kernels<'a> {
     operators: Vec<Operator<'a>>,
     first_tensor: u32,
     /// By operator of the file, input and output, and rows of inputs and output.
-    promises: RefCell<BTreeMap<(u32, [u32; 2], i64, i64), Overlap>>,
+    promises: RefCell<BTreeMap<Asked, Overlap>>,
     /// By operator of the file, and rows of inputs and output.
     scratch: RefCell<BTreeMap<(u32, i64, i64), u64>>,
     /// For each operator of the file, which input and output are views of each other: input, output, where the input is.

@@ -322,14 +322,14 @@ impl<'s, 'k, 'a> Search<'s, 'k, 'a> {
         }
         let rows = self.net.rows_of_result(&self.candidates[index].region);
         let stripes = (rows as usize).min(MAX_STRIPES);
-        for trim in 0..TRIMS.len() {
+        for (trim, &surplus) in TRIMS.iter().enumerate() {
             for n in 0..stripes.saturating_sub(1) {
                 if self.candidates[index].ways[trim].len() <= n {
                     if self.candidates[index].closed[trim] {
                         break;
                     }
                     let way = match self.is_new(index, trim, n) {
-                        true => self.cut(index, even(rows, n as i64 + 2), TRIMS[trim]),
+                        true => self.cut(index, even(rows, n as i64 + 2), surplus),
                         false => None,
                     };
                     if way.as_ref().is_some_and(|w| w.time > self.budget) && n > 1 {
