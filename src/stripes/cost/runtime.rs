@@ -1,8 +1,8 @@
 //! Instructions of the runtime's kernels on a Cortex-M4, as built for the firmware example.
 //!
 //! The sums repeat the kernels' loops (`runtime/src/ops`); what each round takes was fitted to the counts of 900 operators
-//! of all shapes and types, single operators in a file: 0.1 to 1.4 % root mean square, 6 % at most. What a call takes was fitted to
-//! the counts that the tests have.
+//! of all shapes and types, single operators in a file: 0.1 to 1.4 % root mean square, 6 % at most. What a call takes is from
+//! the counts that the tests have, and for operators that those lack by the ratio of the ones most like them.
 
 use arenaplan_schema::tflite::{BuiltinOperator as Op, TensorType as Type};
 
