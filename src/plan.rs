@@ -215,7 +215,7 @@ pub fn plan(bytes: &[u8], options: &Options) -> Result<Planned, Error> {
     };
     let mut graph = Graph::read(Model::parse(&original)?)?;
     if changed.is_some() {
-        graph = graph.as_it_is();
+        graph = graph.taken_alone();
     }
     let mut planned = plan_base(&Base::of_file(&graph), options, changed.as_ref())?;
     if options.stripes != Stripes::No {

@@ -79,7 +79,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The graph of a file that is planned as it is, whatever this tool once did to it: another tool changed it since.
-    pub(crate) fn as_it_is(mut self) -> Self {
+    pub(crate) fn taken_alone(mut self) -> Self {
         self.original_at = 0;
         for op in self.subgraphs.iter_mut().flat_map(|s| &mut s.operators) {
             (op.original, op.origin) = (op.id.index, Origin::File);
