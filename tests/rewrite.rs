@@ -1,5 +1,9 @@
 //! Files in which operators of this tool stand in the place of others: they compute the same, and say where they come from.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail, and says what it leaves out"
+)]
 
 #[path = "common/build.rs"]
 mod build;

@@ -4,7 +4,7 @@
 //! the bottom of a stripe its window reaches over the border by as much as it does for all rows.
 //!
 //! The numbers were fitted to counted instructions (QEMU's `-icount`). Those of the runtime follow its loops
-//! ([`runtime`]) and are within a few percent for a whole model; those of TFLM's kernels ([`tflm`]) are coarser. All
+//! (`cost/runtime.rs`) and are within a few percent for a whole model; those of TFLM's kernels (`cost/tflm.rs`) are coarser. All
 //! arithmetic is in whole numbers, so that a model's estimate is the same on every machine.
 
 mod runtime;
