@@ -155,8 +155,8 @@ pub(super) fn best(
         };
         planned.report.stripes = Some(described(found, graph, &rewritten, options, &plain.report));
         let size = |report: &Report| size(report, options.stripes);
-        let is_accepted =
-            size(&planned.report) < size(&plain.report) && no_library_is_worse(&planned.report);
+        let is_accepted = size(&planned.report) < size(&plain.report)
+            && no_library_is_worse(&planned.report, &plain.report);
         let is_best = best
             .as_ref()
             .is_none_or(|(b, ..)| size(&planned.report) < size(&b.report));
@@ -212,10 +212,12 @@ fn size(report: &Report, stripes: Stripes) -> (u128, u64, i64) {
     (weighed, report.head_bytes, added)
 }
 
-/// Whether no library of the target needs more than it does with the file that came in and without a plan.
-fn no_library_is_worse(striped: &Report) -> bool {
-    let mut libraries = striped.libraries.iter();
-    libraries.all(|library| library.head_bytes <= library.greedy_head_bytes)
+/// Whether no library of the target needs more than it does with the file that came in: without a plan, or with the plan
+/// without stripes, where that is more because something is kept.
+fn no_library_is_worse(striped: &Report, plain: &Report) -> bool {
+    let mut libraries = striped.libraries.iter().zip(&plain.libraries);
+    libraries
+        .all(|(with, without)| with.head_bytes <= with.greedy_head_bytes.max(without.head_bytes))
 }
 
 /// What is told of a rewriting.

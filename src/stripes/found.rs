@@ -143,8 +143,8 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
             format!("{}, where the peak is, {why}", label(operator))
         }
         N::Regions { operator } => format!(
-            "no layers around {}, where the peak is, can be cut: what goes into them or comes out is as large as the peak, or is \
-             used elsewhere as well",
+            "no layers around {}, where the peak is, can be cut: what goes into them or comes out is as large as the peak, is used \
+             elsewhere as well, or is more than one tensor",
             label(operator)
         ),
         N::Budget { least, peak } => format!(

@@ -1,10 +1,12 @@
 //! Estimates and searches of the test models, worked by hand or by trying everything.
 
-use super::Net;
+use arenaplan_schema::patch::{self, Edit, NewOperator, NewTensor, Rewrite};
+
 use super::estimate::{Program, estimate};
 use super::kernels::{Kernels, Mode};
 use super::search::{Budget, Goal, Nothing, Outcome, search};
 use super::spent::Costs;
+use super::{Net, ProofError, prove};
 use crate::graph::Graph;
 use crate::model::Model;
 use crate::target::Target;
@@ -245,4 +247,52 @@ fn reasons_why_there_is_nothing() {
         super::search::peaks(&net, &costs, &goal)
     });
     assert!(enough.iter().any(|e| e.0 == peak));
+}
+
+/// The file with the first three layers in three stripes, and what the proof says of it; `damage` changes what is written.
+fn proved(damage: impl FnOnce(&mut Rewrite)) -> Result<(), ProofError> {
+    with_graph("conv_int8", |graph| {
+        let net = Net::read(graph, &[]);
+        let region = net.region(0..=2).expect("a region");
+        let net = net.split(&region, &[0, 3, 5, 8], 0).expect("stripes");
+        let mut rewrite = net.rewrite(graph).expect("a rewriting");
+        damage(&mut rewrite);
+        let edit = Edit {
+            rewrite: vec![rewrite.clone()],
+            ..Edit::default()
+        };
+        let file = patch::graft(graph.model.bytes(), &edit).expect("a file");
+        prove(&file, &rewrite, graph)
+    })
+}
+
+#[test]
+fn wrong_rewritings_are_not_proved() {
+    assert!(proved(|_| {}).is_ok());
+    // Slices that begin a row higher.
+    let one_row_off = |rewrite: &mut Rewrite| {
+        let replaced = rewrite.replaced.iter_mut().map(|(_, new)| new);
+        for new in replaced.chain(&mut rewrite.added) {
+            if let NewTensor::Constant { values, .. } = new
+                && let [0, row, 0, 0] = &mut values[..]
+                && *row > 0
+            {
+                *row -= 1;
+            }
+        }
+    };
+    let moved = proved(one_row_off);
+    assert!(matches!(moved, Err(ProofError::Differs(_))), "{moved:?}");
+    // The first and the last stripe in each other's place.
+    let swapped = proved(|rewrite| {
+        for operator in &mut rewrite.operators {
+            if let NewOperator::Concatenation { inputs, .. } = operator {
+                inputs.swap(0, 2);
+            }
+        }
+    });
+    assert!(
+        matches!(swapped, Err(ProofError::Differs(_))),
+        "{swapped:?}"
+    );
 }
