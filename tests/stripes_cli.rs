@@ -450,3 +450,22 @@ fn exported() {
         assert!(code.contains(&format!("ops::{kernel}")), "{code}");
     }
 }
+
+#[test]
+fn inputs_that_are_kept_stand_in_no_way() {
+    let folder = workplace(&["mobilenet_v2_int8"]);
+    let planned = |stripes: &str| {
+        let args = ["plan", MODEL, "--keep-inputs", "--dry-run"];
+        json(
+            folder.path(),
+            &[&args[..], &["--stripes", stripes]].concat(),
+        )[0]
+        .clone()
+    };
+    let (without, with) = (planned("no"), planned("20%"));
+    // TFLM's own planner keeps nothing, so that both are above it.
+    let heads = [&with, &without].map(|f| number(&f["head_bytes"]));
+    assert!(number(&without["greedy_head_bytes"]) < heads[1]);
+    assert!(heads[0] < heads[1], "{heads:?}");
+    assert!(!with["stripes"].is_null());
+}
