@@ -36,6 +36,7 @@ use crate::lifetimes::{Lifetimes, NEVER, Span};
 use crate::plan::Options;
 use crate::target::Target;
 
+pub(crate) use conflicts::{Interval, joined};
 pub(crate) use merge::merge;
 pub use pieces::Piece;
 pub use taken::{Kind, Taken, special, taken};

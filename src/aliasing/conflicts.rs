@@ -71,10 +71,10 @@ impl Item {
 }
 
 /// Differences of two offsets that must not be, without the ends.
-pub(super) type Interval = (i64, i64);
+pub(crate) type Interval = (i64, i64);
 
 /// Joins the intervals that no difference is between that is a multiple of `step`.
-pub(super) fn joined(mut intervals: Vec<Interval>, step: u64) -> Vec<Interval> {
+pub(crate) fn joined(mut intervals: Vec<Interval>, step: u64) -> Vec<Interval> {
     let step = i64::try_from(step).unwrap_or(1).max(1);
     intervals.sort_unstable();
     let mut all: Vec<Interval> = Vec::new();

@@ -112,14 +112,15 @@ pub(super) fn best(
     let mut best: Option<(Planned, Vec<u8>, Rewrite)> = None;
     let mut refused = None;
     for found in &found {
-        // The estimates are what no plan is below, so that some cannot win any more.
+        // Plans are hardly ever below these estimates, so that some cannot win any more.
         let tail = plain
             .report
             .arena_32
             .tail_bytes
             .saturating_add_signed(found.extra_tail);
         let least = (found.least + tail).saturating_sub(TAIL_ERROR);
-        if (best.as_ref()).is_some_and(|(b, ..)| least > b.report.arena_32.arena_bytes) {
+        let is_above = |best: &Planned| least > best.report.arena_32.arena_bytes;
+        if options.stripes != Stripes::Auto && best.as_ref().is_some_and(|(b, ..)| is_above(b)) {
             continue;
         }
         let rewrite = found.net.rewrite(graph)?;

@@ -10,6 +10,7 @@ use crate::aliasing::Level;
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::plan::{Options, Stripes};
+use crate::text::thousands;
 
 /// A net with stripes, and what it takes.
 #[derive(Clone, Debug)]
@@ -119,10 +120,12 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
     match *nothing {
         N::Empty => "the model has nothing in the arena's head".into(),
         N::Inputs { bytes } => format!(
-            "the model's inputs, which are whole when it starts, take the {bytes} bytes of the peak"
+            "the model's inputs, which are whole when it starts, take the {} bytes of the peak",
+            thousands(bytes)
         ),
         N::Outputs { bytes } => format!(
-            "the model's outputs, which are whole when it ends, take the {bytes} bytes of the peak"
+            "the model's outputs, which are whole when it ends, take the {} bytes of the peak",
+            thousands(bytes)
         ),
         N::Operator { operator, reason } => {
             let why = match reason {
@@ -148,11 +151,14 @@ fn sentence(graph: &Graph<'_>, nothing: &search::Nothing) -> String {
             label(operator)
         ),
         N::Budget { least, peak } => format!(
-            "it takes {} more work to get below the peak, to about {peak} bytes of head",
-            percent(least)
+            "it takes {} more work to get below the peak, to about {} bytes of head",
+            percent(least),
+            thousands(peak)
         ),
         N::Tail { saved, tail } => format!(
-            "the operators that stripes add take {tail} bytes of the arena's tail, and the head has {saved} bytes less"
+            "the operators that stripes add take {} bytes of the arena's tail, and the head has {} bytes less",
+            thousands(tail),
+            thousands(saved)
         ),
     }
 }

@@ -7,10 +7,8 @@ use arenaplan_solver::{Buffer, BufferId, Conflict, Lifetime, Limits, Planner, Pr
 use super::estimate::{Alive, Estimate, Program};
 use super::kernels::{Kernels, Mode};
 use super::meetings::{Meeting, meetings};
+use crate::aliasing::{Interval, joined};
 use crate::tflm::ALIGNMENT;
-
-/// Differences of two offsets that must not be, without the ends.
-type Interval = (i64, i64);
 
 /// Bytes of a head for this program, of which `estimate` was made, and how many nodes that took of the solver's, at most
 /// `nodes`.
@@ -59,7 +57,7 @@ pub(crate) fn head(
         alive.push(piece);
     }
     for ((a, b), intervals) in forbidden {
-        for (least, most) in joined(intervals) {
+        for (least, most) in joined(intervals, ALIGNMENT) {
             let conflict = Conflict {
                 a_below_b: -least,
                 b_below_a: most,
@@ -121,22 +119,4 @@ fn apart(a: &Alive, b: &Alive, meetings: &[Meeting]) -> Interval {
         return (whole.0.max(least), whole.1.min(most));
     }
     whole
-}
-
-/// Joins intervals that leave no difference between them that is a multiple of the alignment.
-fn joined(mut intervals: Vec<Interval>) -> Vec<Interval> {
-    intervals.sort_unstable();
-    let step = ALIGNMENT as i64;
-    let mut all: Vec<Interval> = Vec::new();
-    for (least, most) in intervals {
-        // The first multiple that is not forbidden by the interval before.
-        if let Some(before) = all.last_mut()
-            && least < (before.1 + step - 1).div_euclid(step) * step
-        {
-            before.1 = before.1.max(most);
-        } else {
-            all.push((least, most));
-        }
-    }
-    all
 }
